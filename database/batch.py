@@ -1,0 +1,173 @@
+"""The one verb: guarded writes to one partition, applied all or none.
+
+    Write   = one row's key, the values to set (or its deletion), a TTL, and what must hold of the row
+    Batch   = one table, one partition, some writes, at least one of them guarded
+    Outcome = Applied | Refused(the rows seen) | Unknown(cause)
+
+A write without a condition rides along: it applies when the batch does. Every condition sees the state before the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from .table import Key, Row, Table, Value
+
+MOST_WRITES = 150  # a larger batch costs every replica more than it saves: spec, section 1.3
+
+
+class Verb(Enum):
+    """How a write touches its row. An insert also makes the row exist by itself, whatever its values become."""
+
+    INSERT = "insert"
+    UPDATE = "update"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """The row must not exist."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expect:
+    """Each named column must equal one of its values. None is null, and what a missing row shows."""
+
+    columns: Mapping[str, tuple[Value, ...]]
+
+    def met_by(self, row: Row | None) -> bool:
+        """Tell whether a row (None: a missing one) meets the condition."""
+        seen = row or {}
+        return all(seen.get(column) in values for column, values in self.columns.items())
+
+
+Condition = Absent | Expect | None
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One write to the row at `key` (its clustering values). `ttl_s` covers the values set here, and an insert's row."""
+
+    verb: Verb
+    key: Key
+    values: Mapping[str, Value] = field(default_factory=dict)
+    condition: Condition = None
+    ttl_s: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.verb is Verb.UPDATE and not self.values:
+            raise ValueError(f"an update of {self.key} sets nothing: CQL has no such statement")
+        if self.verb is Verb.DELETE and (self.values or self.ttl_s is not None or isinstance(self.condition, Absent)):
+            raise ValueError(f"a deletion of {self.key} takes no values, no TTL, and no Absent")
+        if (self.verb is Verb.INSERT and isinstance(self.condition, Expect)) or (
+            self.verb is Verb.UPDATE and isinstance(self.condition, Absent)
+        ):
+            raise ValueError(f"{self.verb.value} of {self.key}: an insert may ask for Absent, an update for Expect")
+        if self.ttl_s is not None and self.ttl_s < 1:
+            raise ValueError(f"a TTL is at least one second, not {self.ttl_s}")
+
+
+def insert(key: Key, values: Mapping[str, Value], *, absent: bool = False, ttl_s: int | None = None) -> Write:
+    """Write a whole row; with `absent`, only where there is none."""
+    return Write(Verb.INSERT, key, values, Absent() if absent else None, ttl_s)
+
+
+def update(
+    key: Key,
+    values: Mapping[str, Value],
+    *,
+    expect: Mapping[str, tuple[Value, ...]] | None = None,
+    ttl_s: int | None = None,
+) -> Write:
+    """Set values of a row (a missing one comes into being); with `expect`, only where the columns hold one of these."""
+    return Write(Verb.UPDATE, key, values, Expect(expect) if expect is not None else None, ttl_s)
+
+
+def delete(key: Key, *, expect: Mapping[str, tuple[Value, ...]] | None = None) -> Write:
+    """Delete a row; with `expect`, only where the columns hold one of these."""
+    return Write(Verb.DELETE, key, {}, Expect(expect) if expect is not None else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Writes to one partition of one table, at least one of them guarded."""
+
+    table: Table
+    partition: Key
+    writes: tuple[Write, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.partition) != len(self.table.partition):
+            raise ValueError(f"{self.table.name}: a partition key has {len(self.table.partition)} parts")
+        if not any(write.condition is not None for write in self.writes):
+            raise ValueError(f"{self.table.name}: a batch without a guard: nobody could tell whether it was late")
+        if len(self.writes) > MOST_WRITES:
+            raise ValueError(f"{self.table.name}: {len(self.writes)} writes in one batch, at most {MOST_WRITES}")
+        for write in self.writes:
+            self._check_names(write)
+        self._check_rows()
+
+    def _check_rows(self) -> None:
+        """Refuse what CQL refuses or leaves open: two kinds of condition on a row, a column set twice."""
+        kinds: dict[Key, type] = {}
+        cells: set[tuple[Key, str]] = set()
+        for write in self.writes:
+            if write.condition is not None and kinds.setdefault(write.key, type(write.condition)) is not type(
+                write.condition
+            ):
+                raise ValueError(f"{self.table.name}: two kinds of condition on the row {write.key}")
+            for cell in ((write.key, column) for column in write.values):
+                if cell in cells:
+                    raise ValueError(f"{self.table.name}: {cell[1]} of the row {write.key} is set twice in one batch")
+                cells.add(cell)
+
+    def _check_names(self, write: Write) -> None:
+        if len(write.key) != len(self.table.clustering) or None in write.key:
+            raise ValueError(f"{self.table.name}: {write.key} is not the whole key of a row")
+        named = {*write.values, *(write.condition.columns if isinstance(write.condition, Expect) else ())}
+        if strange := named - set(self.table.values):
+            raise ValueError(f"{self.table.name} has no value column {', '.join(sorted(strange))}")
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Some rows of one partition, in clustering order.
+
+    `prefix` fixes the first clustering columns; `after` is an exclusive lower bound on the next one; `limit` bounds the rows.
+    """
+
+    prefix: Key = ()
+    after: Value = None
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """The whole batch took effect."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Nothing took effect.
+
+    `rows` has, by clustering key, each row that exists and carried a condition, with the columns of the conditions at least.
+    A row that a condition names and that is not here does not exist.
+    """
+
+    rows: Mapping[Key, Row]
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """The database did not say. The batch may have applied, may still apply, or never.
+
+    `answered` tells whether the server itself said so; after its silence the attempt may still be on its way.
+    """
+
+    cause: Exception
+    answered: bool = True
+
+
+Outcome = Applied | Refused | Unknown

@@ -1,0 +1,255 @@
+"""A Cassandra keyspace as a store: a batch is one conditional CQL batch, sent once."""
+
+from __future__ import annotations
+
+import calendar
+import os
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeVar
+
+from cassandra.cluster import ResponseFuture, Session
+from cassandra.query import BatchStatement, PreparedStatement, SimpleStatement
+
+from ..batch import Applied, Batch, Outcome, Refused, Slice
+from ..errors import ClosedError, DatabaseError, ForkedError, SchemaNotAgreed, Unavailable
+from ..settings import CassandraSettings
+from ..table import Key, Row, Table, Value
+from .connect import READ, SERIAL_READ, SHAPING_S, WRITE, connect
+from .cql import Statement, slice_statement, write_statement
+from .verdict import commit_failed, nothing_happened
+
+T = TypeVar("T")
+ServerRow = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One node of the cluster, as it describes itself."""
+
+    address: str
+    data_center: str
+    release: str
+    paxos_variant: str | None
+    clock_ms: int
+
+
+class CassandraStore:
+    """A session on one keyspace. Threads and tasks may share it; a forked child may not.
+
+    Raises Unavailable, LoginRefused, KeyspaceMissing or SettingsError when no connection comes about. With
+    `keyspace=False` it only serves to create one.
+    """
+
+    dialect = "cql"
+
+    def __init__(self, settings: CassandraSettings, *, keyspace: bool = True) -> None:
+        self.settings = settings
+        self._pid = os.getpid()
+        self._closed = False
+        self._cluster, self._session = connect(settings, keyspace=keyspace)
+        # The driver keeps prepared statements weakly and loses a batch whose members it has dropped.
+        self._prepared: dict[str, PreparedStatement] = {}
+        self._preparing = threading.Lock()
+        self._executor = ThreadPoolExecutor(2, thread_name_prefix="slotkeeper-cassandra")
+
+    def __repr__(self) -> str:
+        return f"<CassandraStore {self.settings}{' closed' if self._closed else ''}>"
+
+    def commit(self, batch: Batch) -> Outcome:
+        """Commit a batch and wait for its outcome. Raises a DatabaseError when it certainly did not and will not apply."""
+        return self._send_batch(batch).result()
+
+    def commit_soon(self, batch: Batch) -> Future[Outcome]:
+        """Commit a batch without blocking: preparing a statement waits for the server, so a new form goes to a thread."""
+        self._check_usable()
+        texts = {write_statement(batch.table, batch.partition, write).text for write in batch.writes}
+        if texts <= self._prepared.keys():
+            return self._send_batch(batch)
+        return self._executor.submit(self.commit, batch)
+
+    def read(self, table: Table, partition: Key, slices: tuple[Slice, ...], *, serial: bool) -> list[Row]:
+        """Read some slices of a partition, all of them at once, and wait. Raises Unavailable."""
+        return self._send_reads(table, partition, slices, serial=serial).result()
+
+    def read_soon(self, table: Table, partition: Key, slices: tuple[Slice, ...], *, serial: bool) -> Future[list[Row]]:
+        """Read without blocking."""
+        self._check_usable()
+        if {slice_statement(table, partition, part).text for part in slices} <= self._prepared.keys():
+            return self._send_reads(table, partition, slices, serial=serial)
+        return self._executor.submit(self.read, table, partition, slices, serial=serial)
+
+    def columns(self, table: str) -> Mapping[str, str]:
+        """Return the columns of a table and their CQL types; empty when there is no such table."""
+        query = "SELECT column_name, type FROM system_schema.columns WHERE keyspace_name = %s AND table_name = %s"
+        return {row["column_name"]: row["type"] for row in self.query(query, self.settings.keyspace, table)}
+
+    def query(self, text: str, *values: Value, host: Any = None) -> list[ServerRow]:
+        """Run a query of system tables. Raises a DatabaseError."""
+        self._check_usable()
+        try:
+            return list(self._session.execute(text, values or None, execution_profile=READ, host=host))
+        except Exception as error:
+            raise nothing_happened(error) from error
+
+    def shape(self, statement: str) -> None:
+        """Run one statement that creates or alters, and wait until all nodes agree on the schema.
+
+        Raises StatementRejected, Unavailable, and SchemaNotAgreed when nobody knows: the statement must bear repetition.
+        """
+        self._check_usable()
+        future = self._session.execute_async(SimpleStatement(statement), execution_profile=WRITE, timeout=SHAPING_S)
+        try:
+            future.result()
+        except Exception as error:
+            ours = nothing_happened(error)
+            if isinstance(ours, Unavailable) and future.attempted_hosts:
+                raise SchemaNotAgreed from error
+            raise ours from error
+        if not future.is_schema_agreed:
+            raise SchemaNotAgreed
+        self._cluster.refresh_schema_metadata()
+
+    def nodes(self) -> list[Node]:
+        """Ask every node that is up for its release, its paxos variant and its clock."""
+        self._check_usable()
+        return [self._node(host) for host in self._cluster.metadata.all_hosts() if host.is_up]
+
+    def close(self) -> None:
+        """Close the session. Safe to call twice. What is still in flight is an unknown outcome."""
+        if self._closed:
+            return
+        self._closed = True
+        if os.getpid() != self._pid:
+            return  # the parent's session is not the child's to close
+        self._executor.shutdown(wait=True)
+        self._cluster.shutdown()
+
+    def _check_usable(self) -> None:
+        if self._closed:
+            raise ClosedError
+        if os.getpid() != self._pid:
+            raise ForkedError  # the driver would wait for ever: its thread did not survive the fork
+
+    def _node(self, host: Any) -> Node:
+        local = "SELECT data_center, release_version, toUnixTimestamp(now()) AS clock_ms FROM system.local"
+        (row,) = self.query(local, host=host)
+        try:
+            variants = self.query("SELECT value FROM system_views.settings WHERE name = 'paxos_variant'", host=host)
+        except DatabaseError:
+            variants = []  # there before 4.0 were virtual tables
+        variant = variants[0]["value"] if variants else None
+        return Node(str(host.address), row["data_center"], row["release_version"], variant, row["clock_ms"])
+
+    def _send_batch(self, batch: Batch) -> Future[Outcome]:
+        self._check_usable()
+        statements = [write_statement(batch.table, batch.partition, write) for write in batch.writes]
+        bound = BatchStatement()
+        for statement in statements:
+            bound.add(self._prepare(statement), statement.values)
+        response = self._session.execute_async(bound, execution_profile=WRITE)
+        return _bridged(
+            response,
+            lambda rows: _outcome(batch, rows),
+            lambda error: commit_failed(error, sent=bool(response.attempted_hosts)),
+        )
+
+    def _send_reads(
+        self, table: Table, partition: Key, slices: tuple[Slice, ...], *, serial: bool
+    ) -> Future[list[Row]]:
+        self._check_usable()
+        profile = SERIAL_READ if serial else READ
+        parts = [self._send_read(slice_statement(table, partition, part), table, profile) for part in slices]
+        return parts[0] if len(parts) == 1 else _joined(parts)
+
+    def _send_read(self, statement: Statement, table: Table, profile: str) -> Future[list[Row]]:
+        bound = self._prepare(statement).bind(statement.values)
+        bound.fetch_size = None  # a slice has its limit; pages would arrive one by one
+        response = self._session.execute_async(bound, execution_profile=profile)
+        return _bridged(response, lambda rows: [_row(table, row) for row in rows], _read_failed)
+
+    def _prepare(self, statement: Statement) -> PreparedStatement:
+        prepared = self._prepared.get(statement.text)
+        if prepared is None:
+            with self._preparing:
+                prepared = self._prepared.get(statement.text) or _prepared(self._session, statement.text)
+                self._prepared[statement.text] = prepared
+        return prepared
+
+
+def _prepared(session: Session, text: str) -> PreparedStatement:
+    try:
+        return session.prepare(text)
+    except Exception as error:
+        raise nothing_happened(error) from error
+
+
+def _read_failed(error: Exception) -> list[Row]:
+    raise nothing_happened(error) from error
+
+
+def _bridged(
+    response: ResponseFuture, finish: Callable[[list[ServerRow]], T], fail: Callable[[Exception], T]
+) -> Future[T]:
+    """Turn the driver's callbacks into a future. It counts as running: cancelling a waiter cannot take a request back."""
+    future: Future[T] = Future()
+    future.set_running_or_notify_cancel()
+
+    def settle(turn: Callable[[Any], T], answer: Any) -> None:
+        try:  # the driver swallows what a callback raises, and the caller would wait for ever
+            result = turn(answer)
+        except BaseException as error:
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+
+    response.add_callbacks(lambda rows: settle(finish, rows or []), lambda error: settle(fail, error))
+    return future
+
+
+def _joined(parts: list[Future[list[Row]]]) -> Future[list[Row]]:
+    """Join the rows of several reads, in order. The last answer to arrive completes the whole."""
+    whole: Future[list[Row]] = Future()
+    whole.set_running_or_notify_cancel()
+    left, guard = [len(parts)], threading.Lock()
+
+    def arrived(_: Future[list[Row]]) -> None:
+        with guard:
+            left[0] -= 1
+            if left[0]:
+                return
+        failure = next((error for part in parts if (error := part.exception()) is not None), None)
+        if failure is not None:
+            whole.set_exception(failure)
+        else:
+            whole.set_result([row for part in parts for row in part.result()])
+
+    for part in parts:
+        part.add_done_callback(arrived)
+    return whole
+
+
+def _outcome(batch: Batch, rows: list[ServerRow]) -> Outcome:
+    """Read the answer to a conditional batch: the first row's verdict, then whatever rows have a whole key.
+
+    Cassandra shows each existing row once; ScyllaDB one row a statement, all null where there is none.
+    """
+    if rows[0]["[applied]"]:
+        return Applied()
+    table, guarded = batch.table, {write.key for write in batch.writes if write.condition is not None}
+    whole = (_row(table, row) for row in rows if all(row.get(column) is not None for column in table.key))
+    shown = {tuple(row[column] for column in table.clustering): row for row in whole}
+    return Refused({key: row for key, row in shown.items() if key in guarded})
+
+
+def _row(table: Table, row: ServerRow) -> dict[str, Value]:
+    return {column: _value(row[column]) for column in table.columns if column in row}
+
+
+def _value(cell: Any) -> Value:
+    if isinstance(cell, datetime):  # naive and in UTC, in whole milliseconds
+        return calendar.timegm(cell.utctimetuple()) * 1000 + round(cell.microsecond / 1000)
+    return cell  # type: ignore[no-any-return]

@@ -1,0 +1,52 @@
+"""The port: all that the core may wait for. Faces choose one; the core knows none."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from .batch import Batch, Outcome, Slice
+from .table import Key, Row, Table
+
+
+class Event(Protocol):
+    """A flag that one party sets and others wait for. `set` may be called from any thread."""
+
+    def set(self) -> None: ...
+
+    def is_set(self) -> bool: ...
+
+    async def wait(self, timeout_s: float) -> bool:
+        """Wait until the flag is set, at most `timeout_s` seconds. Tell whether it is."""
+        ...
+
+
+class Port(Protocol):
+    """A database and a clock, as the core sees them."""
+
+    async def read(self, table: Table, partition: Key, slices: tuple[Slice, ...], *, serial: bool) -> list[Row]:
+        """Return the rows of some slices of one partition, slice after slice; the slices are not one snapshot.
+
+        `serial` finishes writes that are decided but not yet visible: what it does not show was not decided when it began.
+        Without it, what is shown is decided, and what is not shown proves nothing.
+        Raises Unavailable when there is no answer: a read changes nothing, so it may be repeated.
+        """
+        ...
+
+    async def commit(self, batch: Batch) -> Outcome:
+        """Apply a batch wholly or not at all, or say that nobody knows.
+
+        Raises Unavailable, or another DatabaseError, when it certainly did not apply and never will.
+        """
+        ...
+
+    async def sleep(self, seconds: float) -> None: ...
+
+    def now(self) -> float:
+        """Return seconds on a clock that only goes forward. Deadlines are counted on it."""
+        ...
+
+    def wall_ms(self) -> int:
+        """Return milliseconds since the epoch on this host's clock. Versions grow from it, nothing is decided by it."""
+        ...
+
+    def event(self) -> Event: ...

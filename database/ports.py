@@ -1,0 +1,115 @@
+"""The two ports that run on real stores: one that blocks and never suspends, and one for an asyncio loop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from .batch import Batch, Outcome, Slice
+from .port import Event
+from .store import Store
+from .table import Key, Row, Table
+
+T = TypeVar("T")
+
+
+class _Clock:
+    def now(self) -> float:
+        """Return seconds on the monotonic clock."""
+        return time.monotonic()
+
+    def wall_ms(self) -> int:
+        """Return milliseconds since the epoch."""
+        return time.time_ns() // 1_000_000
+
+
+class BlockingPort(_Clock):
+    """A port whose methods never suspend: `drive` runs a coroutine over it to its end in one go."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def read(self, table: Table, partition: Key, slices: tuple[Slice, ...], *, serial: bool) -> list[Row]:
+        """See Port.read."""
+        return self._store.read(table, partition, slices, serial=serial)
+
+    async def commit(self, batch: Batch) -> Outcome:
+        """See Port.commit."""
+        return self._store.commit(batch)
+
+    async def sleep(self, seconds: float) -> None:
+        """Block this thread for a while."""
+        time.sleep(seconds)  # noqa: ASYNC251 - this port never suspends, and no loop runs it
+
+    def event(self) -> Event:
+        """Return an event for threads."""
+        return _ThreadEvent()
+
+
+class AsyncioPort(_Clock):
+    """A port for the running asyncio loop. Nothing here blocks it."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def read(self, table: Table, partition: Key, slices: tuple[Slice, ...], *, serial: bool) -> list[Row]:
+        """See Port.read."""
+        return await asyncio.wrap_future(self._store.read_soon(table, partition, slices, serial=serial))
+
+    async def commit(self, batch: Batch) -> Outcome:
+        """See Port.commit. A caller that is cancelled meanwhile takes nothing back: its outcome is unknown."""
+        return await asyncio.wrap_future(self._store.commit_soon(batch))
+
+    async def sleep(self, seconds: float) -> None:
+        """Let the loop go on for a while."""
+        await asyncio.sleep(seconds)
+
+    def event(self) -> Event:
+        """Return an event for tasks of this loop, which any thread may set."""
+        return _LoopEvent(asyncio.get_running_loop())
+
+
+class _ThreadEvent:
+    def __init__(self) -> None:
+        self._event = threading.Event()
+
+    def set(self) -> None:
+        self._event.set()
+
+    def is_set(self) -> bool:
+        return self._event.is_set()
+
+    async def wait(self, timeout_s: float) -> bool:
+        return self._event.wait(timeout_s)
+
+
+class _LoopEvent:
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop, self._event, self._is_set = loop, asyncio.Event(), False
+
+    def set(self) -> None:
+        self._is_set = True  # at once, also for the thread that asks before the loop comes round
+        self._loop.call_soon_threadsafe(self._event.set)
+
+    def is_set(self) -> bool:
+        return self._is_set
+
+    async def wait(self, timeout_s: float) -> bool:
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await self._event.wait()
+        except TimeoutError:
+            return self._is_set
+
+
+def drive(core: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine whose port never suspends. A slip is an error at once, never a hang."""
+    try:
+        core.send(None)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+    core.close()
+    raise RuntimeError("a coroutine over a blocking port suspended: it awaits something that is not its port's")

@@ -1,0 +1,41 @@
+"""What a store offers to the ports: the verb, waiting for it or not, and statements that shape tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import Future
+from typing import Protocol
+
+from .batch import Batch, Outcome, Slice
+from .table import Key, Row, Table
+
+
+class Store(Protocol):
+    """A database connection that threads may share. The `_soon` forms answer from another thread and never block."""
+
+    @property
+    def dialect(self) -> str:
+        """`cql` or `sql`: which files of a schema version this store takes."""
+        ...
+
+    def commit(self, batch: Batch) -> Outcome: ...
+
+    def commit_soon(self, batch: Batch) -> Future[Outcome]: ...
+
+    def read(self, table: Table, partition: Key, slices: tuple[Slice, ...], *, serial: bool) -> list[Row]: ...
+
+    def read_soon(
+        self, table: Table, partition: Key, slices: tuple[Slice, ...], *, serial: bool
+    ) -> Future[list[Row]]: ...
+
+    def columns(self, table: str) -> Mapping[str, str]:
+        """Return the columns of a table and their types, as the database spells them; empty when there is no table."""
+        ...
+
+    def shape(self, statement: str) -> None:
+        """Run one statement that creates or alters a table, and wait until every node agrees on it."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the database. Safe to call twice."""
+        ...
