@@ -133,14 +133,21 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Some rows of one partition, in clustering order.
+    """Some rows of one partition, in clustering order, read at one moment.
 
-    `prefix` fixes the first clustering columns; `after` is an exclusive lower bound on the next one; `limit` bounds the rows.
+    `prefix` fixes the first clustering columns; the next one is one of `among`, or greater than `after`; `limit` bounds
+    the rows. With `ttl_of`, each row also has `ttl(column)`: the seconds that this cell still lives, None for ever.
     """
 
     prefix: Key = ()
+    among: tuple[Value, ...] = ()
     after: Value = None
     limit: int | None = None
+    ttl_of: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.among and self.after is not None:
+            raise ValueError("a slice has `among` or `after`, not both")
 
 
 @dataclass(frozen=True, slots=True)

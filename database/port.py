@@ -2,16 +2,44 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from .batch import Batch, Outcome, Slice
 from .table import Key, Row, Table
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Pending(Protocol[T_co]):
+    """A request on its way. It belongs to whoever keeps it, not to who waits for it: a waiter may leave, another come."""
+
+    def done(self) -> bool: ...
+
+    async def wait(self, timeout_s: float) -> bool:
+        """Wait for the answer, at most `timeout_s` seconds. Tell whether it is there."""
+        ...
+
+    def result(self) -> T_co:
+        """Return the answer, or raise its error. Only once it is there."""
+        ...
+
+
+class Mutex(Protocol):
+    """Keeps threads apart, where there are any."""
+
+    def take(self) -> bool:
+        """Take it and tell so, or tell that somebody has it. Never waits."""
+        ...
+
+    def give(self) -> None: ...
 
 
 class Event(Protocol):
     """A flag that one party sets and others wait for. `set` may be called from any thread."""
 
     def set(self) -> None: ...
+
+    def clear(self) -> None: ...
 
     def is_set(self) -> bool: ...
 
@@ -39,6 +67,16 @@ class Port(Protocol):
         """
         ...
 
+    def begin_read(
+        self, table: Table, partition: Key, slices: tuple[Slice, ...], *, serial: bool
+    ) -> Pending[list[Row]]:
+        """Begin what `read` does, without waiting for it."""
+        ...
+
+    def begin_commit(self, batch: Batch) -> Pending[Outcome]:
+        """Begin what `commit` does, without waiting for it."""
+        ...
+
     async def sleep(self, seconds: float) -> None: ...
 
     def now(self) -> float:
@@ -50,3 +88,5 @@ class Port(Protocol):
         ...
 
     def event(self) -> Event: ...
+
+    def mutex(self) -> Mutex: ...

@@ -6,10 +6,12 @@ import asyncio
 import threading
 import time
 from collections.abc import Coroutine
-from typing import Any, TypeVar
+from concurrent.futures import Future, wait
+from contextlib import suppress
+from typing import Any, Generic, TypeVar
 
 from .batch import Batch, Outcome, Slice
-from .port import Event
+from .port import Event, Mutex, Pending
 from .store import Store
 from .table import Key, Row, Table
 
@@ -27,7 +29,7 @@ class _Clock:
 
 
 class BlockingPort(_Clock):
-    """A port whose methods never suspend: `drive` runs a coroutine over it to its end in one go."""
+    """A port whose methods never suspend: `drive` runs a coroutine over it to its end in one go. Threads may share it."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -40,6 +42,16 @@ class BlockingPort(_Clock):
         """See Port.commit."""
         return self._store.commit(batch)
 
+    def begin_read(
+        self, table: Table, partition: Key, slices: tuple[Slice, ...], *, serial: bool
+    ) -> Pending[list[Row]]:
+        """See Port.begin_read."""
+        return _ThreadPending(self._store.read_begun(table, partition, slices, serial=serial))
+
+    def begin_commit(self, batch: Batch) -> Pending[Outcome]:
+        """See Port.begin_commit."""
+        return _ThreadPending(self._store.commit_begun(batch))
+
     async def sleep(self, seconds: float) -> None:
         """Block this thread for a while."""
         time.sleep(seconds)  # noqa: ASYNC251 - this port never suspends, and no loop runs it
@@ -47,6 +59,10 @@ class BlockingPort(_Clock):
     def event(self) -> Event:
         """Return an event for threads."""
         return _ThreadEvent()
+
+    def mutex(self) -> Mutex:
+        """Return a mutex for threads."""
+        return _ThreadMutex()
 
 
 class AsyncioPort(_Clock):
@@ -63,6 +79,16 @@ class AsyncioPort(_Clock):
         """See Port.commit. A caller that is cancelled meanwhile takes nothing back: its outcome is unknown."""
         return await asyncio.wrap_future(self._store.commit_soon(batch))
 
+    def begin_read(
+        self, table: Table, partition: Key, slices: tuple[Slice, ...], *, serial: bool
+    ) -> Pending[list[Row]]:
+        """See Port.begin_read."""
+        return _LoopPending(self._store.read_soon(table, partition, slices, serial=serial))
+
+    def begin_commit(self, batch: Batch) -> Pending[Outcome]:
+        """See Port.begin_commit."""
+        return _LoopPending(self._store.commit_soon(batch))
+
     async def sleep(self, seconds: float) -> None:
         """Let the loop go on for a while."""
         await asyncio.sleep(seconds)
@@ -71,6 +97,65 @@ class AsyncioPort(_Clock):
         """Return an event for tasks of this loop, which any thread may set."""
         return _LoopEvent(asyncio.get_running_loop())
 
+    def mutex(self) -> Mutex:
+        """Return a mutex for tasks of this loop."""
+        return _LoopMutex()
+
+
+class _ThreadPending(Generic[T]):
+    def __init__(self, future: Future[T]) -> None:
+        self._future = future
+
+    def done(self) -> bool:
+        return self._future.done()
+
+    async def wait(self, timeout_s: float) -> bool:
+        if not self._future.done():
+            wait((self._future,), max(timeout_s, 0.0))
+        return self._future.done()
+
+    def result(self) -> T:
+        return self._future.result(0)
+
+
+class _LoopPending(Generic[T]):
+    def __init__(self, future: Future[T]) -> None:
+        self._future = future
+        self._arrived = _LoopEvent(asyncio.get_running_loop())
+        future.add_done_callback(lambda _: self._arrived.set())
+
+    def done(self) -> bool:
+        return self._future.done()
+
+    async def wait(self, timeout_s: float) -> bool:
+        return self._future.done() or await self._arrived.wait(timeout_s)
+
+    def result(self) -> T:
+        return self._future.result(0)
+
+
+class _ThreadMutex:
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def take(self) -> bool:
+        return self._lock.acquire(blocking=False)
+
+    def give(self) -> None:
+        self._lock.release()
+
+
+class _LoopMutex:
+    def __init__(self) -> None:
+        self._taken = False
+
+    def take(self) -> bool:
+        taken, self._taken = self._taken, True
+        return not taken
+
+    def give(self) -> None:
+        self._taken = False
+
 
 class _ThreadEvent:
     def __init__(self) -> None:
@@ -78,6 +163,9 @@ class _ThreadEvent:
 
     def set(self) -> None:
         self._event.set()
+
+    def clear(self) -> None:
+        self._event.clear()
 
     def is_set(self) -> bool:
         return self._event.is_set()
@@ -92,7 +180,12 @@ class _LoopEvent:
 
     def set(self) -> None:
         self._is_set = True  # at once, also for the thread that asks before the loop comes round
-        self._loop.call_soon_threadsafe(self._event.set)
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            self._loop.call_soon_threadsafe(self._show)
+
+    def clear(self) -> None:
+        self._is_set = False
+        self._event.clear()
 
     def is_set(self) -> bool:
         return self._is_set
@@ -103,6 +196,10 @@ class _LoopEvent:
                 return await self._event.wait()
         except TimeoutError:
             return self._is_set
+
+    def _show(self) -> None:
+        if self._is_set:  # not cleared meanwhile
+            self._event.set()
 
 
 def drive(core: Coroutine[Any, Any, T]) -> T:

@@ -19,6 +19,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeVar
 from uuid import UUID
 
 import msgspec
@@ -34,6 +35,8 @@ from .errors import (
     Unavailable,
 )
 from .table import Key, Kind, Row, Table, Value
+
+T = TypeVar("T")
 
 APPLICATION_ID = 0x534B4550  # "SKEP": tells our files from other people's
 FOREVER = 1 << 62
@@ -59,6 +62,13 @@ class _Stored:
         if (self.marker_until or 0) > now_ms or any(v is not None for v in alive.values()):
             return alive
         return None
+
+    def lives(self, column: str | None, now_ms: int) -> dict[str, Value]:
+        """Return `ttl(column)`: the whole seconds that the cell still lives, None for ever, as Cassandra counts them."""
+        if column is None:
+            return {}
+        end = self.expiry.get(column) if self.values.get(column) is not None else None
+        return {f"ttl({column})": None if end is None or end <= now_ms else -((now_ms - end) // 1000)}
 
     def written(self, write: Write, now_ms: int) -> _Stored:
         """Return the row after an insert or update."""
@@ -102,6 +112,10 @@ class SqliteStore:
                 return outcome
             return _finished(connection)
 
+    def commit_begun(self, batch: Batch) -> Future[Outcome]:
+        """Commit a batch in this thread; what it raises comes out of the future."""
+        return _done(lambda: self.commit(batch))
+
     def commit_soon(self, batch: Batch) -> Future[Outcome]:
         """Commit a batch in the store's own thread."""
         self._check_usable()
@@ -111,6 +125,10 @@ class SqliteStore:
         """Return the rows of some slices. What one host has committed is visible at once, so `serial` changes nothing."""
         with self._connected() as connection, _sorted_errors(self.path):
             return [row for part in slices for row in self._sliced(connection, table, partition, part)]
+
+    def read_begun(self, table: Table, partition: Key, slices: tuple[Slice, ...], *, serial: bool) -> Future[list[Row]]:
+        """Read in this thread; what it raises comes out of the future."""
+        return _done(lambda: self.read(table, partition, slices, serial=serial))
 
     def read_soon(self, table: Table, partition: Key, slices: tuple[Slice, ...], *, serial: bool) -> Future[list[Row]]:
         """Read in the store's own thread."""
@@ -168,6 +186,9 @@ class SqliteStore:
     ) -> Iterator[dict[str, Value]]:
         names = (*table.partition, *list(table.clustering)[: len(part.prefix)])
         where, bound = [f"{name} = ?" for name in names], [*partition, *part.prefix]
+        if part.among:
+            where.append(f"{list(table.clustering)[len(part.prefix)]} IN ({', '.join('?' * len(part.among))})")
+            bound.extend(part.among)
         if part.after is not None:
             where.append(f"{list(table.clustering)[len(part.prefix)]} > ?")
             bound.append(part.after)
@@ -177,9 +198,19 @@ class SqliteStore:
         for cells in connection.execute(query, [_to_sql(value) for value in bound]):
             if left == 0:
                 return
-            if (row := _opened(table, cells).at(now_ms)) is not None:
+            stored = _opened(table, cells)
+            if (row := stored.at(now_ms)) is not None:
                 left = None if left is None else left - 1
-                yield {**_key_of(table, cells), **row}
+                yield {**_key_of(table, cells), **row, **stored.lives(part.ttl_of, now_ms)}
+
+
+def _done(work: Callable[[], T]) -> Future[T]:
+    future: Future[T] = Future()
+    try:
+        future.set_result(work())
+    except Exception as error:
+        future.set_exception(error)
+    return future
 
 
 def _connected(path: Path, busy_s: float) -> sqlite3.Connection:

@@ -11,7 +11,11 @@ from .table import Key, Row, Table
 
 
 class Store(Protocol):
-    """A database connection that threads may share. The `_soon` forms answer from another thread and never block."""
+    """A database connection that threads may share.
+
+    `commit` and `read` wait for the answer; the `_begun` forms return once the request is on its way, and may do all the
+    work in the caller's thread; the `_soon` forms never block it.
+    """
 
     @property
     def dialect(self) -> str:
@@ -20,9 +24,15 @@ class Store(Protocol):
 
     def commit(self, batch: Batch) -> Outcome: ...
 
+    def commit_begun(self, batch: Batch) -> Future[Outcome]: ...
+
     def commit_soon(self, batch: Batch) -> Future[Outcome]: ...
 
     def read(self, table: Table, partition: Key, slices: tuple[Slice, ...], *, serial: bool) -> list[Row]: ...
+
+    def read_begun(
+        self, table: Table, partition: Key, slices: tuple[Slice, ...], *, serial: bool
+    ) -> Future[list[Row]]: ...
 
     def read_soon(
         self, table: Table, partition: Key, slices: tuple[Slice, ...], *, serial: bool

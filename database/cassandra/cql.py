@@ -36,11 +36,19 @@ def write_statement(table: Table, partition: Key, write: Write) -> Statement:
 def slice_statement(table: Table, partition: Key, part: Slice) -> Statement:
     """Render the reading of one slice."""
     where, bound = _where(table, partition, part.prefix)
+    if part.among:
+        marks = ", ".join("?" * len(part.among))
+        where, bound = f"{where} AND {_next_column(table, part)} IN ({marks})", (*bound, *part.among)
     if part.after is not None:
-        where, bound = f"{where} AND {list(table.clustering)[len(part.prefix)]} > ?", (*bound, part.after)
+        where, bound = f"{where} AND {_next_column(table, part)} > ?", (*bound, part.after)
     # Each column by name: a prepared SELECT * would keep the columns it saw first.
-    text = f"SELECT {', '.join(table.columns)} FROM {table.name} WHERE {where}"
+    columns = (*table.columns, *([f"TTL({part.ttl_of})"] if part.ttl_of else []))
+    text = f"SELECT {', '.join(columns)} FROM {table.name} WHERE {where}"
     return Statement(text, bound) if part.limit is None else Statement(f"{text} LIMIT ?", (*bound, part.limit))
+
+
+def _next_column(table: Table, part: Slice) -> str:
+    return list(table.clustering)[len(part.prefix)]
 
 
 def _insert(table: Table, partition: Key, write: Write) -> Statement:

@@ -61,25 +61,25 @@ class CassandraStore:
 
     def commit(self, batch: Batch) -> Outcome:
         """Commit a batch and wait for its outcome. Raises a DatabaseError when it certainly did not and will not apply."""
-        return self._send_batch(batch).result()
+        return self.commit_begun(batch).result()
 
     def commit_soon(self, batch: Batch) -> Future[Outcome]:
         """Commit a batch without blocking: preparing a statement waits for the server, so a new form goes to a thread."""
         self._check_usable()
         texts = {write_statement(batch.table, batch.partition, write).text for write in batch.writes}
         if texts <= self._prepared.keys():
-            return self._send_batch(batch)
+            return self.commit_begun(batch)
         return self._executor.submit(self.commit, batch)
 
     def read(self, table: Table, partition: Key, slices: tuple[Slice, ...], *, serial: bool) -> list[Row]:
         """Read some slices of a partition, all of them at once, and wait. Raises Unavailable."""
-        return self._send_reads(table, partition, slices, serial=serial).result()
+        return self.read_begun(table, partition, slices, serial=serial).result()
 
     def read_soon(self, table: Table, partition: Key, slices: tuple[Slice, ...], *, serial: bool) -> Future[list[Row]]:
         """Read without blocking."""
         self._check_usable()
         if {slice_statement(table, partition, part).text for part in slices} <= self._prepared.keys():
-            return self._send_reads(table, partition, slices, serial=serial)
+            return self.read_begun(table, partition, slices, serial=serial)
         return self._executor.submit(self.read, table, partition, slices, serial=serial)
 
     def columns(self, table: str) -> Mapping[str, str]:
@@ -144,7 +144,8 @@ class CassandraStore:
         variant = variants[0]["value"] if variants else None
         return Node(str(host.address), row["data_center"], row["release_version"], variant, row["clock_ms"])
 
-    def _send_batch(self, batch: Batch) -> Future[Outcome]:
+    def commit_begun(self, batch: Batch) -> Future[Outcome]:
+        """Send a batch, and return before its outcome. The first batch of a form waits for its statements' preparation."""
         self._check_usable()
         statements = [write_statement(batch.table, batch.partition, write) for write in batch.writes]
         bound = BatchStatement()
@@ -157,9 +158,8 @@ class CassandraStore:
             lambda error: commit_failed(error, sent=bool(response.attempted_hosts)),
         )
 
-    def _send_reads(
-        self, table: Table, partition: Key, slices: tuple[Slice, ...], *, serial: bool
-    ) -> Future[list[Row]]:
+    def read_begun(self, table: Table, partition: Key, slices: tuple[Slice, ...], *, serial: bool) -> Future[list[Row]]:
+        """Send the reads of some slices, all at once, and return before their answers."""
         self._check_usable()
         profile = SERIAL_READ if serial else READ
         parts = [self._send_read(slice_statement(table, partition, part), table, profile) for part in slices]
@@ -169,7 +169,7 @@ class CassandraStore:
         bound = self._prepare(statement).bind(statement.values)
         bound.fetch_size = None  # a slice has its limit; pages would arrive one by one
         response = self._session.execute_async(bound, execution_profile=profile)
-        return _bridged(response, lambda rows: [_row(table, row) for row in rows], _read_failed)
+        return _bridged(response, lambda rows: [_sliced(table, row) for row in rows], _read_failed)
 
     def _prepare(self, statement: Statement) -> PreparedStatement:
         prepared = self._prepared.get(statement.text)
@@ -247,6 +247,11 @@ def _outcome(batch: Batch, rows: list[ServerRow]) -> Outcome:
 
 def _row(table: Table, row: ServerRow) -> dict[str, Value]:
     return {column: _value(row[column]) for column in table.columns if column in row}
+
+
+def _sliced(table: Table, row: ServerRow) -> dict[str, Value]:
+    lives = {column: value for column, value in row.items() if column.startswith("ttl(")}
+    return {**_row(table, row), **lives}
 
 
 def _value(cell: Any) -> Value:
