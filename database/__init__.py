@@ -50,6 +50,7 @@ from .errors import (
     StatementRejected,
     StoreDamaged,
     StoreFull,
+    TableMissing,
     Unavailable,
 )
 from .opening import open_store
@@ -57,7 +58,7 @@ from .port import Event, Port
 from .ports import AsyncioPort, BlockingPort, drive
 from .settings import CassandraSettings, Consistency, Settings, SqliteSettings, load, parse
 from .store import Store
-from .table import Key, Kind, Row, Table, Value
+from .table import Key, Kind, Layout, Row, Table, Value
 
 __all__ = [
     "Absent",
@@ -76,6 +77,7 @@ __all__ = [
     "Key",
     "KeyspaceMissing",
     "Kind",
+    "Layout",
     "LoginRefused",
     "Outcome",
     "Port",
@@ -91,6 +93,7 @@ __all__ = [
     "StoreDamaged",
     "StoreFull",
     "Table",
+    "TableMissing",
     "Unavailable",
     "Unknown",
     "Value",

@@ -29,6 +29,10 @@ class StatementRejected(DatabaseError):
     """The database rejected a statement (invalid, not permitted, or a table is missing). Nothing was changed."""
 
 
+class TableMissing(StatementRejected):
+    """A table does not exist. Nothing was changed; run `slotkeeper schema setup`, which brings the tables in."""
+
+
 class SchemaNotAgreed(DatabaseError):
     """The nodes have not agreed on the schema in time. Let all of them come up, then run the command again: it goes on."""
 

@@ -32,9 +32,10 @@ from .errors import (
     StatementRejected,
     StoreDamaged,
     StoreFull,
+    TableMissing,
     Unavailable,
 )
-from .table import Key, Kind, Row, Table, Value
+from .table import Key, Kind, Layout, Row, Table, Value
 
 T = TypeVar("T")
 
@@ -85,6 +86,8 @@ class SqliteStore:
     """A SQLite file as a store. Raises StoreDamaged or Unavailable when the file cannot be used."""
 
     dialect = "sql"
+    keyspace = ""
+    consistency = None
 
     def __init__(self, path: str | Path, *, busy_s: float = BUSY_S, clock: Callable[[], int] = wall_ms) -> None:
         self.path = Path(path)
@@ -140,6 +143,14 @@ class SqliteStore:
         with self._connected() as connection, _sorted_errors(self.path):
             found = connection.execute("SELECT name, lower(type) FROM pragma_table_info(?)", (table,)).fetchall()
         return dict(found)
+
+    def layout(self, table: str) -> Layout | None:
+        """Return the table as the file has it, its whole key as the partition; None when there is no such table."""
+        with self._connected() as connection, _sorted_errors(self.path):
+            query = "SELECT name, lower(type), pk FROM pragma_table_info(?)"
+            found = connection.execute(query, (table,)).fetchall()
+        key = tuple(name for name, _, place in sorted(found, key=lambda column: column[2]) if place)
+        return Layout(key, (), {name: kind for name, kind, _ in found}) if found else None
 
     def shape(self, statement: str) -> None:
         """Run one statement that creates or alters a table."""
@@ -357,6 +368,5 @@ def _ours(path: Path, error: sqlite3.Error) -> DatabaseError:
                 f"{path} cannot be opened or written ({error}). Does its folder exist, and may you write there?"
             )
         case _:
-            return StatementRejected(
-                f"{path}: {error}. Nothing was changed; does the file have the schema of this version?"
-            )
+            rejected = TableMissing if "no such table" in str(error) else StatementRejected
+            return rejected(f"{path}: {error}. Nothing was changed; does the file have the schema of this version?")

@@ -7,7 +7,8 @@ from concurrent.futures import Future
 from typing import Protocol
 
 from .batch import Batch, Outcome, Slice
-from .table import Key, Row, Table
+from .settings import Consistency
+from .table import Key, Layout, Row, Table
 
 
 class Store(Protocol):
@@ -20,6 +21,16 @@ class Store(Protocol):
     @property
     def dialect(self) -> str:
         """`cql` or `sql`: which files of a schema version this store takes."""
+        ...
+
+    @property
+    def keyspace(self) -> str:
+        """The keyspace that the tables are in; empty where a file is all there is."""
+        ...
+
+    @property
+    def consistency(self) -> Consistency | None:
+        """The pair of levels that commits and decides; None where one host does both."""
         ...
 
     def commit(self, batch: Batch) -> Outcome: ...
@@ -40,6 +51,10 @@ class Store(Protocol):
 
     def columns(self, table: str) -> Mapping[str, str]:
         """Return the columns of a table and their types, as the database spells them; empty when there is no table."""
+        ...
+
+    def layout(self, table: str) -> Layout | None:
+        """Return a table's key and columns as the database has them, or None when there is no such table."""
         ...
 
     def shape(self, statement: str) -> None:

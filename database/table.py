@@ -25,6 +25,19 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Layout:
+    """A table as the database has it. `columns` has all of them, with their types as the database spells them.
+
+    The embedded store knows no partitions: there the whole key is the partition, and a table has no id.
+    """
+
+    partition: tuple[str, ...]
+    clustering: tuple[str, ...]
+    columns: Mapping[str, str]
+    id: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """A table as the verb sees it: `partition` and `clustering` columns make the key, `values` are the rest."""
 

@@ -10,14 +10,15 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
+from uuid import UUID
 
 from cassandra.cluster import ResponseFuture, Session
 from cassandra.query import BatchStatement, PreparedStatement, SimpleStatement
 
 from ..batch import Applied, Batch, Outcome, Refused, Slice
 from ..errors import ClosedError, DatabaseError, ForkedError, SchemaNotAgreed, Unavailable
-from ..settings import CassandraSettings
-from ..table import Key, Row, Table, Value
+from ..settings import CassandraSettings, Consistency
+from ..table import Key, Layout, Row, Table, Value
 from .connect import READ, SERIAL_READ, SHAPING_S, WRITE, connect
 from .cql import Statement, slice_statement, write_statement
 from .verdict import commit_failed, nothing_happened
@@ -59,6 +60,16 @@ class CassandraStore:
     def __repr__(self) -> str:
         return f"<CassandraStore {self.settings}{' closed' if self._closed else ''}>"
 
+    @property
+    def keyspace(self) -> str:
+        """See Store.keyspace."""
+        return self.settings.keyspace
+
+    @property
+    def consistency(self) -> Consistency:
+        """See Store.consistency."""
+        return self.settings.consistency
+
     def commit(self, batch: Batch) -> Outcome:
         """Commit a batch and wait for its outcome. Raises a DatabaseError when it certainly did not and will not apply."""
         return self.commit_begun(batch).result()
@@ -87,6 +98,13 @@ class CassandraStore:
         query = "SELECT column_name, type FROM system_schema.columns WHERE keyspace_name = %s AND table_name = %s"
         return {row["column_name"]: row["type"] for row in self.query(query, self.settings.keyspace, table)}
 
+    def layout(self, table: str) -> Layout | None:
+        """Return a table as the node that answers has it; None when there is no such table."""
+        where, names = "WHERE keyspace_name = %s AND table_name = %s", (self.keyspace, table)
+        tables = self.query(f"SELECT id FROM system_schema.tables {where}", *names)
+        columns = self.query(f"SELECT column_name, type, kind, position FROM system_schema.columns {where}", *names)
+        return _layout(tables[0]["id"], columns) if tables and columns else None
+
     def query(self, text: str, *values: Value, host: Any = None) -> list[ServerRow]:
         """Run a query of system tables. Raises a DatabaseError."""
         self._check_usable()
@@ -111,7 +129,7 @@ class CassandraStore:
             raise ours from error
         if not future.is_schema_agreed:
             raise SchemaNotAgreed
-        self._cluster.refresh_schema_metadata()
+        self._agree()
 
     def nodes(self) -> list[Node]:
         """Ask every node that is up for its release, its paxos variant and its clock."""
@@ -127,6 +145,13 @@ class CassandraStore:
             return  # the parent's session is not the child's to close
         self._executor.shutdown(wait=True)
         self._cluster.shutdown()
+
+    def _agree(self) -> None:
+        """Wait until the nodes agree: a statement that changed nothing here may still be on its way to other nodes."""
+        try:
+            self._cluster.refresh_schema_metadata()
+        except Exception as error:
+            raise SchemaNotAgreed from error
 
     def _check_usable(self) -> None:
         if self._closed:
@@ -178,6 +203,15 @@ class CassandraStore:
                 prepared = self._prepared.get(statement.text) or _prepared(self._session, statement.text)
                 self._prepared[statement.text] = prepared
         return prepared
+
+
+def _layout(table_id: UUID, columns: list[ServerRow]) -> Layout:
+    def part(kind: str) -> tuple[str, ...]:
+        found = sorted((row["position"], row["column_name"]) for row in columns if row["kind"] == kind)
+        return tuple(name for _, name in found)
+
+    types = {row["column_name"]: row["type"] for row in columns}
+    return Layout(part("partition_key"), part("clustering"), types, table_id)
 
 
 def _prepared(session: Session, text: str) -> PreparedStatement:

@@ -18,11 +18,13 @@ from cassandra.protocol import (
 )
 
 from ..batch import Unknown
-from ..errors import DatabaseError, KeyspaceMissing, LoginRefused, StatementRejected, Unavailable
+from ..errors import DatabaseError, KeyspaceMissing, LoginRefused, StatementRejected, TableMissing, Unavailable
 
 SERIAL_LEVELS = (ConsistencyLevel.SERIAL, ConsistencyLevel.LOCAL_SERIAL)
 # Two classes of one name: the driver turns some error frames into its own exceptions and raises others as they came.
 REJECTED = (cassandra.RequestValidationException, RequestValidationException)
+
+TABLE_MISSING = re.compile(r"^(table \S+ does not exist|unconfigured table )", re.IGNORECASE)
 
 
 def commit_failed(error: Exception, *, sent: bool) -> Unknown:
@@ -42,6 +44,8 @@ def nothing_happened(error: BaseException) -> DatabaseError:
         return error
     if "does not exist" in text and "eyspace" in text:
         return KeyspaceMissing(f"{text}. Create it with `slotkeeper schema create-keyspace`.")
+    if TABLE_MISSING.search(text):
+        return TableMissing(f"{text}. Bring the tables in with `slotkeeper schema setup`.")
     if isinstance(error, PreparedQueryNotFound) or not isinstance(error, REJECTED):
         return Unavailable(f"The database did not serve the request: {text}. Nothing was changed; try again.")
     return StatementRejected(f"The database rejected the statement: {text}. Nothing was changed.")
