@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final, TypeVar
 
 from .lexer import END, CqlSyntaxError, Token, tokenize
@@ -57,6 +58,16 @@ class _Tokens:
         while self.accept(separator):
             items.append(item())
         return items
+
+    def balanced(self) -> str:
+        """Take what stands in parentheses, others inside it included."""
+        self.expect("(")
+        inner = ""
+        while not self.accept(")"):
+            if self.peek() is END:
+                self.expect(")")
+            inner += f"({self.balanced()})" if self.peek().text == "(" else self.next().name
+        return inner
 
     def enclosed(self, item: Callable[[], T], brackets: str = "()") -> list[T]:
         self.expect(brackets[0])
@@ -219,15 +230,15 @@ class _Parser:
         name = self._tokens.name()
         if self._tokens.peek().text != "(":
             return self._named(lambda table: _column_of(table, name))
-        inner = self._tokens.enclosed(lambda: self._tokens.next().name)
+        inner = self._tokens.balanced()
         return self._named(lambda _: _function(name, inner))
 
     def _named(self, selector: Callable[[Table], Column]) -> Callable[[Table], list[Column]]:
         alias = self._tokens.name() if self._tokens.accept("as") else None
-        return lambda table: [Column(alias or selector(table).name, selector(table).type)]
+        return lambda table: [replace(selector(table), name=alias or selector(table).name)]
 
 
-_FUNCTIONS: Final[dict[str, CqlType]] = {"ttl": INT, "writetime": BIGINT, "count": BIGINT}
+_FUNCTIONS: Final[dict[str, CqlType]] = {"ttl": INT, "writetime": BIGINT, "count": BIGINT, "tounixtimestamp": BIGINT}
 
 
 def _column_of(table: Table, name: str) -> Column:
@@ -236,7 +247,7 @@ def _column_of(table: Table, name: str) -> Column:
     return table.column(name)
 
 
-def _function(name: str, inner: list[str]) -> Column:
+def _function(name: str, inner: str) -> Column:
     if name not in _FUNCTIONS:
         raise CqlInvalid(f"Unknown function '{name}'")
-    return Column("count" if name == "count" else f"{name}({', '.join(inner)})", _FUNCTIONS[name])
+    return Column("count" if name == "count" else f"{name}({inner})", _FUNCTIONS[name], function=name)

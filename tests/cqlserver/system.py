@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from time import time_ns
 from typing import Any, Final
 from uuid import NAMESPACE_DNS, UUID, uuid5
 
@@ -103,11 +104,14 @@ class SystemTables:
     cluster_name: str
     port: int = 0
     settings: dict[str, str] = field(default_factory=lambda: {"paxos_variant": "v2"})
+    clock_ms: Callable[[Host], int] = lambda host: time_ns() // 1_000_000
 
     def read(self, statement: Statement, host: Host) -> list[Mapping[str, Any]]:
         table = statement.parsed.table
+        clocks = [column.name for column in statement.parsed.selection if column.function == "tounixtimestamp"]
         content = self._content(table.keyspace, table.name, host)
-        return [row for row in content if _matches(row, statement.where)]
+        found = [row for row in content if _matches(row, statement.where)]
+        return [{**row, **dict.fromkeys(clocks, self.clock_ms(host))} for row in found]
 
     def _content(self, keyspace: str, name: str, host: Host) -> Iterable[Mapping[str, Any]]:
         match keyspace, name:
@@ -171,7 +175,7 @@ def _matches(row: Mapping[str, Any], where: Iterable[Condition]) -> bool:
 
 
 def _table(table: Table) -> dict[str, Any]:
-    identity = uuid5(NAMESPACE_DNS, f"{table.keyspace}.{table.name}")
+    identity = table.id or uuid5(NAMESPACE_DNS, f"{table.keyspace}.{table.name}")
     named = {"keyspace_name": table.keyspace, "table_name": table.name, "id": identity}
     # Without the flag a driver takes the table for one of compact storage and leaves its clustering key out.
     return named | {"comment": "", "default_time_to_live": 0, "flags": {"compound"}, "gc_grace_seconds": 864000}

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
+from uuid import UUID
 
 from cassandra.cqltypes import ListType, MapType, SetType
 from cassandra.protocol import ResultMessage
@@ -71,10 +72,11 @@ BOOLEAN: Final = cql_type("boolean")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a result, or a marker of a statement: its name and type."""
+    """A column of a result, or a marker of a statement: its name and type, and the function that makes it."""
 
     name: str
     type: CqlType
+    function: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,7 @@ class Table:
     columns: Mapping[str, str]
     partition_key: Sequence[str] = ()
     clustering_key: Sequence[str] = ()
+    id: UUID | None = None
 
     @classmethod
     def from_cql(cls, text: str, keyspace: str = "") -> Table:
@@ -95,7 +98,8 @@ class Table:
         if found is None:
             raise ValueError(f"not a CREATE TABLE statement: {text[:80]!r}")
         columns, partition, clustering = _columns(_inside(found[3]))
-        return cls(found[1] or keyspace, found[2], columns, partition, clustering)
+        own_id = re.search(r"\bid\s*=\s*([0-9a-fA-F-]{36})", body)
+        return cls(found[1] or keyspace, found[2], columns, partition, clustering, UUID(own_id[1]) if own_id else None)
 
     @property
     def primary_key(self) -> tuple[str, ...]:
@@ -161,8 +165,9 @@ class Catalog:
         return list(self._tables.values())
 
     def add(self, table: Table) -> None:
+        """Add a table, unless there is one of its name."""
         self.keyspaces[table.keyspace] = None
-        self._tables[table.keyspace, table.name] = table
+        self._tables.setdefault((table.keyspace, table.name), table)
 
     def find(self, keyspace: str, name: str) -> Table | None:
         return self._tables.get((keyspace, name))

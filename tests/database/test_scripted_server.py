@@ -180,14 +180,26 @@ def test_settings_of_the_server_can_be_read(server: ScriptedServer, session: Ses
     assert rows_of(session, query) == [{"value": "v1"}]
 
 
+def test_each_host_has_a_clock_of_its_own() -> None:
+    query = "SELECT rack, toUnixTimestamp(now()) AS clock_ms FROM system.local"
+    with ScriptedServer([TOKENS], hosts=["127.0.0.1", "127.0.0.2"]) as server, connect(server) as session:
+        server.system.clock_ms = lambda host: int(host.address[-1])
+        asked = [session.execute(query, host=host).one() for host in session.cluster.metadata.all_hosts()]
+    assert sorted(row["clock_ms"] for row in asked) == [1, 2]
+
+
 def test_a_schema_may_be_applied(server: ScriptedServer) -> None:
     with connect(server, None) as session:
         session.execute("CREATE KEYSPACE IF NOT EXISTS fresh WITH replication = {'class': 'SimpleStrategy'}")
         session.set_keyspace("fresh")
-        session.execute('CREATE TABLE t (k text PRIMARY KEY, "values" frozen<map<text, int>>, tags set<text>)')
+        session.execute(
+            f'CREATE TABLE t (k text PRIMARY KEY, "values" frozen<map<text, int>>, tags set<text>) WITH id = {DOMAIN}'
+        )
         assert rows_of(session, "UPDATE t SET tags = null WHERE k = 'a' IF EXISTS") == APPLIED
         server.on_read = lambda request: [{"k": "a", "values": {"x": 1}, "tags": {"y"}}]
         assert rows_of(session, "SELECT * FROM t") == [{"k": "a", "tags": {"y"}, "values": {"x": 1}}]
+        known = "SELECT id FROM system_schema.tables WHERE keyspace_name = %s AND table_name = %s"
+        assert list(session.execute(known, ("fresh", "t"))) == [{"id": DOMAIN}]
     assert [request.statement.verb for request in server.seen("schema")] == ["create", "create"]
 
 
