@@ -1,0 +1,1 @@
+"""Version 0.1: semaphores and their tokens."""
