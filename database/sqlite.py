@@ -187,7 +187,8 @@ class SqliteStore:
         before = {key: _stored(connection, batch.table, batch.partition + key) for key in keys}
         seen = {key: stored.at(now_ms) for key, stored in before.items()}
         if not all(_met(write, seen[write.key]) for write in batch.writes):
-            return Refused({w.key: row for w in batch.writes if w.condition and (row := seen[w.key]) is not None})
+            shown = {w.key: row for w in batch.writes if w.condition and (row := seen[w.key]) is not None}
+            return Refused({key: {**_named(batch, key), **row} for key, row in shown.items()})
         after = _after(batch, before, now_ms)
         _replace(connection, batch, after)
         return Applied()
@@ -195,6 +196,7 @@ class SqliteStore:
     def _sliced(
         self, connection: sqlite3.Connection, table: Table, partition: Key, part: Slice
     ) -> Iterator[dict[str, Value]]:
+        part.check(table, partition)
         names = (*table.partition, *list(table.clustering)[: len(part.prefix)])
         where, bound = [f"{name} = ?" for name in names], [*partition, *part.prefix]
         if part.among:
@@ -248,6 +250,10 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("PRAGMA synchronous = FULL")
 
 
+def _named(batch: Batch, key: Key) -> dict[str, Value]:
+    return dict(zip(batch.table.key, batch.partition + key, strict=True))
+
+
 def _met(write: Write, row: Row | None) -> bool:
     match write.condition:
         case None:
@@ -259,14 +265,11 @@ def _met(write: Write, row: Row | None) -> bool:
 
 
 def _after(batch: Batch, before: Mapping[Key, _Stored], now_ms: int) -> dict[Key, _Stored | None]:
-    """Return each written row as the batch leaves it. As in Cassandra, a deletion loses against any other write."""
-    gone = {write.key for write in batch.writes if write.verb is Verb.DELETE}
-    empty = _Stored(dict.fromkeys(batch.table.values))
-    after: dict[Key, _Stored | None] = dict.fromkeys(gone)
+    """Return each written row as the batch leaves it."""
+    after: dict[Key, _Stored | None] = dict(before)
     for write in batch.writes:
-        if write.verb is not Verb.DELETE:
-            start = after.get(write.key) or (empty if write.key in gone else before[write.key])
-            after[write.key] = start.written(write, now_ms)
+        stored = after[write.key]
+        after[write.key] = None if stored is None or write.verb is Verb.DELETE else stored.written(write, now_ms)
     return after
 
 
