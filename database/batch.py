@@ -16,6 +16,7 @@ from enum import Enum
 from .table import Key, Row, Table, Value
 
 MOST_WRITES = 150  # a larger batch costs every replica more than it saves: spec, section 1.3
+MOST_TTL_S = 20 * 365 * 24 * 3600  # Cassandra's own bound
 
 
 class Verb(Enum):
@@ -65,8 +66,12 @@ class Write:
             self.verb is Verb.UPDATE and isinstance(self.condition, Absent)
         ):
             raise ValueError(f"{self.verb.value} of {self.key}: an insert may ask for Absent, an update for Expect")
-        if self.ttl_s is not None and self.ttl_s < 1:
-            raise ValueError(f"a TTL is at least one second, not {self.ttl_s}")
+        if isinstance(self.condition, Expect) and not self.condition.columns:
+            raise ValueError(f"a condition on {self.key} that names no column: leave it out")
+        if self.ttl_s is not None and self.ttl_s not in range(1, MOST_TTL_S + 1):
+            raise ValueError(
+                f"a TTL is a whole number of seconds, at least one and at most 20 years, not {self.ttl_s!r}"
+            )
 
 
 def insert(key: Key, values: Mapping[str, Value], *, absent: bool = False, ttl_s: int | None = None) -> Write:
@@ -99,15 +104,16 @@ class Batch:
     writes: tuple[Write, ...]
 
     def __post_init__(self) -> None:
-        if len(self.partition) != len(self.table.partition):
-            raise ValueError(f"{self.table.name}: a partition key has {len(self.table.partition)} parts")
+        self.table.check_partition(self.partition)
         if not any(write.condition is not None for write in self.writes):
             raise ValueError(f"{self.table.name}: a batch without a guard: nobody could tell whether it was late")
         if len(self.writes) > MOST_WRITES:
             raise ValueError(f"{self.table.name}: {len(self.writes)} writes in one batch, at most {MOST_WRITES}")
         for write in self.writes:
             self._check_names(write)
+            self._check_values(write)
         self._check_rows()
+        self._check_deletions()
 
     def _check_rows(self) -> None:
         """Refuse what CQL refuses or leaves open: two kinds of condition on a row, a column set twice."""
@@ -123,12 +129,34 @@ class Batch:
                     raise ValueError(f"{self.table.name}: {cell[1]} of the row {write.key} is set twice in one batch")
                 cells.add(cell)
 
+    def _check_deletions(self) -> None:
+        """Refuse two ways of life for one row.
+
+        In Cassandra a row's deletion takes with it whatever else the batch writes to the row, in any order. Of two inserts
+        the one with the TTL would decide when the row ends.
+        """
+        deleted = {write.key for write in self.writes if write.verb is Verb.DELETE}
+        inserted: dict[Key, int | None] = {}
+        for write in self.writes:
+            if write.verb is not Verb.DELETE and write.key in deleted:
+                raise ValueError(f"{self.table.name}: the row {write.key} is deleted and written in one batch")
+            if write.verb is Verb.INSERT and inserted.setdefault(write.key, write.ttl_s) != write.ttl_s:
+                raise ValueError(f"{self.table.name}: the row {write.key} is inserted twice, with different TTLs")
+
     def _check_names(self, write: Write) -> None:
         if len(write.key) != len(self.table.clustering) or None in write.key:
             raise ValueError(f"{self.table.name}: {write.key} is not the whole key of a row")
         named = {*write.values, *(write.condition.columns if isinstance(write.condition, Expect) else ())}
         if strange := named - set(self.table.values):
             raise ValueError(f"{self.table.name} has no value column {', '.join(sorted(strange))}")
+
+    def _check_values(self, write: Write) -> None:
+        for column, value in (*zip(self.table.clustering, write.key, strict=True), *write.values.items()):
+            self.table.check(column, value)
+        if isinstance(write.condition, Expect):
+            for column, values in write.condition.columns.items():
+                for value in values:
+                    self.table.check(column, value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +176,22 @@ class Slice:
     def __post_init__(self) -> None:
         if self.among and self.after is not None:
             raise ValueError("a slice has `among` or `after`, not both")
+        if self.limit is not None and self.limit < 1:
+            raise ValueError(f"a slice of at most {self.limit} rows: leave it out")
+
+    def check(self, table: Table, partition: Key) -> None:
+        """Raise ValueError where the table has no such keys, or no cell of its own to tell the TTL of."""
+        table.check_partition(partition)
+        bounds: list[tuple[Value, ...]] = [(value,) for value in self.prefix]
+        if self.among or self.after is not None:
+            bounds.append(self.among or (self.after,))
+        if len(bounds) > len(table.clustering):
+            raise ValueError(f"{table.name}: {self} bounds more columns than the key of a row has")
+        for column, values in zip(table.clustering, bounds, strict=False):
+            for value in values:
+                table.check(column, value)
+        if self.ttl_of is not None and self.ttl_of not in table.values:
+            raise ValueError(f"{table.name} has no value column {self.ttl_of}")
 
 
 @dataclass(frozen=True, slots=True)

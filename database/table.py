@@ -23,6 +23,26 @@ class Kind(StrEnum):
     TIMESTAMP = "timestamp"
     BLOB = "blob"
 
+    def takes(self, value: object) -> bool:
+        """Tell whether a column of this kind keeps a value, and gives it back as it was, in every store."""
+        match self:
+            case Kind.UUID:
+                return isinstance(value, UUID)
+            case Kind.TEXT:
+                return isinstance(value, str) and (value.isascii() or _is_unicode(value))
+            case Kind.BLOB:
+                return isinstance(value, bytes)
+            case Kind.INT | Kind.BIGINT | Kind.TIMESTAMP:
+                return isinstance(value, int) and not isinstance(value, bool) and value in RANGES[self]
+
+
+# A timestamp beyond the years 1 to 9999 would be taken, but Python's datetime, and so the driver, cannot read it back.
+RANGES = {
+    Kind.INT: range(-(2**31), 2**31),
+    Kind.BIGINT: range(-(2**63), 2**63),
+    Kind.TIMESTAMP: range(-62_135_596_800_000, 253_402_300_800_000),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:
@@ -63,5 +83,26 @@ class Table:
                 return columns[column]
         raise KeyError(f"table {self.name} has no column {column}")
 
+    def check(self, column: str, value: Value) -> None:
+        """Raise ValueError for a value that the column does not keep: not one store, and another a different one."""
+        kind = self.kind(column)
+        if not (kind.takes(value) or (value is None and column in self.values)):
+            raise ValueError(f"{self.name}: the {kind} column {column} takes no {value!r}")
+
+    def check_partition(self, partition: Key) -> None:
+        """Raise ValueError for what is not the whole key of a partition."""
+        if len(partition) != len(self.partition):
+            raise ValueError(f"{self.name}: a partition key has {len(self.partition)} parts, not {len(partition)}")
+        for column, value in zip(self.partition, partition, strict=True):
+            self.check(column, value)
+
     def __hash__(self) -> int:
         return hash(self.name)
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return False
+    return True

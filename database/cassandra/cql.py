@@ -34,7 +34,8 @@ def write_statement(table: Table, partition: Key, write: Write) -> Statement:
 
 
 def slice_statement(table: Table, partition: Key, part: Slice) -> Statement:
-    """Render the reading of one slice."""
+    """Render the reading of one slice. Raises ValueError for a slice that the table cannot have."""
+    part.check(table, partition)
     where, bound = _where(table, partition, part.prefix)
     if part.among:
         marks = ", ".join("?" * len(part.among))

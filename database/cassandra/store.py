@@ -9,13 +9,14 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID
 
 from cassandra.cluster import ResponseFuture, Session
 from cassandra.query import BatchStatement, PreparedStatement, SimpleStatement
 
-from ..batch import Applied, Batch, Outcome, Refused, Slice
+from ..batch import Applied, Batch, Outcome, Refused, Slice, Unknown
 from ..errors import ClosedError, DatabaseError, ForkedError, SchemaNotAgreed, Unavailable
 from ..settings import CassandraSettings, Consistency
 from ..table import Key, Layout, Row, Table, Value
@@ -80,7 +81,7 @@ class CassandraStore:
         texts = {write_statement(batch.table, batch.partition, write).text for write in batch.writes}
         if texts <= self._prepared.keys():
             return self.commit_begun(batch)
-        return self._executor.submit(self.commit, batch)
+        return self._begun_elsewhere(lambda: self.commit_begun(batch))
 
     def read(self, table: Table, partition: Key, slices: tuple[Slice, ...], *, serial: bool) -> list[Row]:
         """Read some slices of a partition, all of them at once, and wait. Raises Unavailable."""
@@ -91,7 +92,7 @@ class CassandraStore:
         self._check_usable()
         if {slice_statement(table, partition, part).text for part in slices} <= self._prepared.keys():
             return self.read_begun(table, partition, slices, serial=serial)
-        return self._executor.submit(self.read, table, partition, slices, serial=serial)
+        return self._begun_elsewhere(lambda: self.read_begun(table, partition, slices, serial=serial))
 
     def columns(self, table: str) -> Mapping[str, str]:
         """Return the columns of a table and their CQL types; empty when there is no such table."""
@@ -143,7 +144,7 @@ class CassandraStore:
         self._closed = True
         if os.getpid() != self._pid:
             return  # the parent's session is not the child's to close
-        self._executor.shutdown(wait=True)
+        self._executor.shutdown(wait=False)  # its threads only prepare, and find the store closed
         self._cluster.shutdown()
 
     def _agree(self) -> None:
@@ -190,6 +191,22 @@ class CassandraStore:
         parts = [self._send_read(slice_statement(table, partition, part), table, profile) for part in slices]
         return parts[0] if len(parts) == 1 else _joined(parts)
 
+    def _begun_elsewhere(self, begin: Callable[[], Future[T]]) -> Future[T]:
+        """Begin a request in another thread, which is free again once the request is on its way."""
+        whole = _running()
+
+        def run() -> None:
+            try:
+                begin().add_done_callback(partial(_pass_on, whole))
+            except BaseException as error:
+                whole.set_exception(error)
+
+        try:
+            self._executor.submit(run)
+        except RuntimeError as error:  # closed by another thread in this moment
+            raise ClosedError from error
+        return whole
+
     def _send_read(self, statement: Statement, table: Table, profile: str) -> Future[list[Row]]:
         bound = self._prepare(statement).bind(statement.values)
         bound.fetch_size = None  # a slice has its limit; pages would arrive one by one
@@ -225,12 +242,26 @@ def _read_failed(error: Exception) -> list[Row]:
     raise nothing_happened(error) from error
 
 
+def _running() -> Future[Any]:
+    """Return a future that counts as running: cancelling a waiter cannot take a request back."""
+    future: Future[Any] = Future()
+    future.set_running_or_notify_cancel()
+    return future
+
+
+def _pass_on(whole: Future[T], part: Future[T]) -> None:
+    error = part.exception()
+    if error is not None:
+        whole.set_exception(error)
+    else:
+        whole.set_result(part.result())
+
+
 def _bridged(
     response: ResponseFuture, finish: Callable[[list[ServerRow]], T], fail: Callable[[Exception], T]
 ) -> Future[T]:
-    """Turn the driver's callbacks into a future. It counts as running: cancelling a waiter cannot take a request back."""
-    future: Future[T] = Future()
-    future.set_running_or_notify_cancel()
+    """Turn the driver's callbacks into a future."""
+    future = _running()
 
     def settle(turn: Callable[[Any], T], answer: Any) -> None:
         try:  # the driver swallows what a callback raises, and the caller would wait for ever
@@ -246,9 +277,10 @@ def _bridged(
 
 def _joined(parts: list[Future[list[Row]]]) -> Future[list[Row]]:
     """Join the rows of several reads, in order. The last answer to arrive completes the whole."""
-    whole: Future[list[Row]] = Future()
-    whole.set_running_or_notify_cancel()
+    whole = _running()
     left, guard = [len(parts)], threading.Lock()
+    if not parts:
+        whole.set_result([])
 
     def arrived(_: Future[list[Row]]) -> None:
         with guard:
@@ -271,6 +303,8 @@ def _outcome(batch: Batch, rows: list[ServerRow]) -> Outcome:
 
     Cassandra shows each existing row once; ScyllaDB one row a statement, all null where there is none.
     """
+    if not rows or "[applied]" not in rows[0]:
+        return Unknown(LookupError("the answer to a conditional batch does not say whether it applied"))
     if rows[0]["[applied]"]:
         return Applied()
     table, guarded = batch.table, {write.key for write in batch.writes if write.condition is not None}

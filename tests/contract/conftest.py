@@ -1,0 +1,46 @@
+"""Each behaviour runs on both stores and through both ports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from contract.faces import FACES, Face
+from contract.rooms import Room
+from contract.worlds import World, cassandra_world, sqlite_world
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let those tests ask for a Cassandra that run on it, and leave those alone that run on SQLite."""
+    for item in items:
+        if isinstance(item, pytest.Function) and _runs_on_cassandra(item):
+            item.fixturenames.append("cassandra_server")
+
+
+def _runs_on_cassandra(item: pytest.Function) -> bool:
+    return hasattr(item, "callspec") and item.callspec.params.get("world") == "cassandra"
+
+
+@pytest.fixture(scope="module", params=["sqlite", "cassandra"])
+def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """A store with its tables, shared by the tests of a module: each has a partition of its own."""
+    opened = (
+        sqlite_world(tmp_path_factory.mktemp("contract") / "lamps.db")
+        if request.param == "sqlite"
+        else cassandra_world(request.getfixturevalue("cassandra_url"))
+    )
+    with opened as world:
+        yield world
+
+
+@pytest.fixture(scope="module", params=FACES)
+def face(request: pytest.FixtureRequest) -> Iterator[Face]:
+    """A port, blocking or asyncio."""
+    with FACES[request.param]() as face:
+        yield face
+
+
+@pytest.fixture
+def room(world: World, face: Face) -> Room:
+    """A partition of its own."""
+    return Room(world, face)
