@@ -5,7 +5,6 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 SOURCES := $(VENV)/sources
-export MYPYPATH := tests
 
 .PHONY: help demo install test check lint types imports pytest cassandra clean FORCE
 .DEFAULT_GOAL := help
@@ -28,7 +27,7 @@ lint: $(INSTALLED) ## Check style and format
 
 types: $(INSTALLED) ## Check types
 	$(BIN)/mypy
-	$(BIN)/mypy --strict --explicit-package-bases tests
+	cd tests && ../$(BIN)/mypy --config-file ../pyproject.toml --cache-dir ../.mypy_cache --explicit-package-bases .
 
 imports: $(INSTALLED) ## Check which package may import which
 	$(BIN)/lint-imports
@@ -45,9 +44,9 @@ clean: ## Remove what these commands made in this folder
 
 # The strict editable install is a tree of links, one for each file: a new file needs a new install.
 $(INSTALLED): pyproject.toml $(SOURCES) | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet 'pip>=25.1'
 	rm -rf build/__editable__.*
-	$(BIN)/python -m pip install --quiet --config-settings editable_mode=strict --editable . --group dev
+	$(BIN)/python -m pip install -qq --config-settings editable_mode=strict --editable . --group dev
 	@touch $@
 
 $(SOURCES): FORCE | $(BIN)/python

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 import sys
 import uuid
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -44,14 +46,21 @@ class NoImage(Exception):
 @contextmanager
 def engine() -> Iterator[docker.DockerClient]:
     """Connect to the Docker engine that testcontainers would use; raises NoImage when none answers."""
-    try:
-        client = DockerClient().client
-    except docker.errors.DockerException as error:
-        raise NoImage("no Docker engine answers") from error
+    client = _connect()
     try:
         yield client
     finally:
         client.close()
+
+
+def _connect() -> docker.DockerClient:
+    with warnings.catch_warnings():
+        # docker-py leaves the socket of a failed attempt to the garbage collector: have it collected here and now.
+        warnings.simplefilter("ignore", ResourceWarning)
+        with suppress(docker.errors.DockerException):
+            return DockerClient().client
+        gc.collect()
+    raise NoImage("no Docker engine answers")
 
 
 def image_name() -> str:

@@ -1,8 +1,9 @@
-"""The fixtures and hooks behind `conftest.py`: one server a run, one keyspace a test module."""
+"""What `conftest.py` brings in: one server a run, one keyspace a test module, and the hooks that they need."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from cassandra.cluster import Session
@@ -19,6 +20,15 @@ def pytest_configure(config: pytest.Config) -> None:
     """Name the mark that this package looks at."""
     config.addinivalue_line("markers", "container: needs a Docker engine; left out of the run where there is none")
     config.stash[SAID] = []
+
+
+def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Take the repository's root for a plain folder.
+
+    It is the package `slotkeeper`, and pytest would import it a second time under the name of the folder that the
+    repository was cloned into; which fails where that name has a hyphen.
+    """
+    return pytest.Dir.from_parent(parent, path=path) if path == parent.config.rootpath else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -47,7 +47,7 @@ def _ensure(client: docker.DockerClient) -> str:
             pull(client)
             return f"{IMAGE} was pulled"
         except NoImage as error:
-            print(error)
+            print(error.reason)
     _build(client)
     return f"{IMAGE} is a stand-in built here"
 
