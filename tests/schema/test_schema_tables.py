@@ -1,0 +1,87 @@
+"""What the tables of 0.1 are in Cassandra: columns, keys and options as the Go reference has them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from cassandra.cluster import Session
+
+from slotkeeper import schema
+from slotkeeper.database import open_store
+
+LEVELED = "org.apache.cassandra.db.compaction.LeveledCompactionStrategy"
+METADATA = {
+    "domain_id": ("uuid", "partition_key", 0),
+    "semaphore_name": ("text", "clustering", 0),
+    "size": ("int", "regular", -1),
+    "bucket_size": ("int", "regular", -1),
+    "created_time": ("timestamp", "regular", -1),
+}
+TOKENS = {
+    "domain_id": ("uuid", "partition_key", 0),
+    "semaphore_name": ("text", "partition_key", 1),
+    "bucket": ("int", "partition_key", 2),
+    "type": ("int", "clustering", 0),
+    "token_id": ("int", "clustering", 1),
+    "owner_id": ("text", "clustering", 2),
+    "holder": ("text", "regular", -1),
+    "held_token": ("int", "regular", -1),
+    "updated_time": ("timestamp", "regular", -1),
+}
+
+
+@pytest.fixture(scope="module")
+def installed(cassandra_url: str, keyspace: str) -> str:
+    """A keyspace with the tables."""
+    store = open_store(cassandra_url)
+    schema.setup(store)
+    store.close()
+    return keyspace
+
+
+@pytest.mark.parametrize(("table", "columns"), [("semaphore_metadata", METADATA), ("semaphore_tokens", TOKENS)])
+def test_columns_and_keys_are_cadences(
+    cassandra_session: Session, installed: str, table: str, columns: dict[str, tuple[str, str, int]]
+) -> None:
+    query = "SELECT * FROM system_schema.columns WHERE keyspace_name = %s AND table_name = %s"
+    rows = list(cassandra_session.execute(query, (installed, table)))
+
+    assert {row.column_name: (row.type, row.kind, row.position) for row in rows} == columns
+    assert {row.clustering_order for row in rows} <= {"none", "asc"}
+
+
+@pytest.mark.parametrize("table", ["semaphore_metadata", "semaphore_tokens"])
+def test_options_are_cadences(cassandra_session: Session, installed: str, table: str) -> None:
+    options = _options(cassandra_session, installed, table)
+
+    assert options.compaction["class"] == LEVELED
+    assert options.default_time_to_live == 0
+    assert options.gc_grace_seconds == 864_000
+
+
+@pytest.mark.parametrize("table", ["slotkeeper_schema", "semaphore_metadata", "semaphore_tokens"])
+def test_an_id_follows_from_the_names(cassandra_session: Session, installed: str, table: str) -> None:
+    (statement,) = (text for text in schema.statements("cql", installed) if f" {table} " in text)
+
+    assert str(_options(cassandra_session, installed, table).id) == _id(statement)
+
+
+def test_the_ids_never_change() -> None:
+    assert [_id(text) for text in schema.statements("cql", "slots")] == [
+        "2cb83ff2-0e3e-5204-b94d-9bcdd3701ae3",
+        "f2d8666c-86ac-5da6-b04f-72047d1a35f1",
+        "48c17e35-4d85-5d61-9e19-2f6d0c0a595f",
+    ]
+
+
+def _id(text: str) -> str:
+    found = re.search(r"WITH id = (\S+)", text)
+    assert found is not None
+    return found[1]
+
+
+def _options(session: Session, keyspace: str, table: str) -> Any:
+    query = "SELECT * FROM system_schema.tables WHERE keyspace_name = %s AND table_name = %s"
+    return session.execute(query, (keyspace, table)).one()
