@@ -6,7 +6,9 @@ import argparse
 import signal
 import sys
 
-from . import LocalNode
+from . import LocalNode, NotReady
+from .jars import NoJars
+from .java import NoJava
 
 
 def main() -> None:
@@ -24,6 +26,8 @@ def main() -> None:
             signal.pause()
     except KeyboardInterrupt:
         print("stopped; its data are gone")
+    except (NoJava, NoJars, NotReady) as error:
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":

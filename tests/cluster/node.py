@@ -19,7 +19,7 @@ from typing import Self
 from .jars import jars
 from .java import find_java
 from .leash import Leash
-from .places import cache_folder, free_address, free_port
+from .places import cache_folder, can_bind, free_address, free_port
 from .server import CQL_PORT, NotReady, Server
 
 GOSSIP_PORT = 7000
@@ -69,6 +69,8 @@ class LocalNode:
 
     def start(self, *, timeout_s: float = 120) -> None:
         """Start the node and return once it has applied a lightweight transaction."""
+        if not can_bind(self.server.host, self.server.port):
+            raise NotReady(f"{self.server.host}:{self.server.port} is taken")  # Cassandra would find out in six seconds
         java, classpath = find_java(), jars()
         self.home = new_home()
         self._configure(classpath)
@@ -151,7 +153,7 @@ class LocalNode:
             raise NotReady("the node did not finish its start in time")
 
 
-def tail(log: Path, lines: int = 40) -> str:
+def tail(log: Path, lines: int = 60) -> str:
     """Give the last lines of a log, for a message that a person reads."""
     return "\n".join(log.read_text(errors="replace").splitlines()[-lines:])
 

@@ -19,19 +19,20 @@ def free_address() -> str:
     """Pick a loopback address of this run's own, so that runs side by side may all use the usual ports."""
     address = f"127.{random.randint(1, 254)}.{random.randint(0, 254)}.{random.randint(1, 254)}"
     # Linux answers on the whole of 127/8; other systems on 127.0.0.1 only, where the ports must differ instead.
-    return address if _can_bind(address, 0) else "127.0.0.1"
+    return address if can_bind(address, 0) else "127.0.0.1"
 
 
 def free_port(address: str, usual: int | None = None) -> int:
     """Give the usual port where it is free (a port that a container publishes may not be), else any free one."""
-    if usual and _can_bind(address, usual):
+    if usual and can_bind(address, usual):
         return usual
     with socket.socket() as probe:
         probe.bind((address, 0))
         return int(probe.getsockname()[1])
 
 
-def _can_bind(address: str, port: int) -> bool:
+def can_bind(address: str, port: int) -> bool:
+    """Tell whether a server could listen there; port 0 asks for the address alone."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

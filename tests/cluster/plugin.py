@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -10,15 +10,18 @@ from cassandra.cluster import Session
 
 from .choice import Choice, NoServer, choose
 from .container import NoImage, image_name
+from .java import NoJava, find_java
 from .server import Server, fresh_keyspace
 
 CHOICE = pytest.StashKey[Choice | NoServer]()
+MARKS: dict[str, Callable[[], object]] = {"container": image_name, "local_node": find_java}
 SAID = pytest.StashKey[list[str]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Name the mark that this package looks at."""
-    config.addinivalue_line("markers", "container: needs a Docker engine; left out of the run where there is none")
+    """Name the marks that this package looks at."""
+    for mark in MARKS:
+        config.addinivalue_line("markers", f"{mark}: left out of the run on a machine that cannot have one")
     config.stash[SAID] = []
 
 
@@ -32,16 +35,23 @@ def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the container tests where no container can be had, and say so: once, not as a row of skips."""
-    marked = [item for item in items if item.get_closest_marker("container")]
-    if not marked:
-        return
+    """Leave out the tests of a way to a server that this machine does not have, and say so: once, not skip by skip."""
+    for mark, look in MARKS.items():
+        marked = [item for item in items if item.get_closest_marker(mark)]
+        if marked and (missing := _missing(look)):
+            items[:] = [item for item in items if item not in marked]
+            config.hook.pytest_deselected(items=marked)
+            config.stash[SAID].append(f"{mark} tests: {len(marked)} left out: {missing}")
+
+
+def _missing(look: Callable[[], object]) -> str | None:
     try:
-        image_name()
+        look()
     except NoImage as error:
-        items[:] = [item for item in items if item not in marked]
-        config.hook.pytest_deselected(items=marked)
-        config.stash[SAID].append(f"container tests: {len(marked)} left out, {error.reason}")
+        return error.reason
+    except NoJava as error:
+        return str(error)
+    return None
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -16,6 +16,8 @@ import pytest
 from cluster import LocalNode, NotReady, Server, fresh_keyspace
 from cluster.node import tail
 
+pytestmark = pytest.mark.local_node
+
 
 @pytest.fixture(scope="module")
 def node() -> Iterator[LocalNode]:
@@ -50,6 +52,11 @@ def test_a_node_that_cannot_start_shows_the_end_of_its_log() -> None:
 
     assert node.log.exists()
     assert not (node.home / "data").exists()
+
+
+def test_a_port_that_is_taken_is_refused_at_once(node: LocalNode) -> None:
+    with pytest.raises(NotReady, match=f"{node.server.host}:{node.server.port} is taken"):
+        LocalNode(node.server.host, node.server.port).start()
 
 
 def test_a_killed_owner_leaves_no_node_behind() -> None:

@@ -27,7 +27,7 @@ def test_a_module_has_a_keyspace_of_its_own(
 def test_without_an_engine_one_line_says_what_is_left_out() -> None:
     run = pytest_run("--collect-only", DOCKER_HOST="unix:///nowhere.sock")
 
-    assert "container tests: 4 left out, no Docker engine answers" in run.stdout
+    assert "container tests: 4 left out: no Docker engine answers" in run.stdout
     assert "test_container.py" not in run.stdout
     assert run.returncode == 0
 
