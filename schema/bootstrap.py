@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import SystemRandom
+from uuid import UUID, uuid4
 
 from ..database import BlockingPort, DatabaseError, Port, Store, Unavailable, drive
 from . import control
@@ -24,7 +25,7 @@ from .errors import SchemaConflict, SchemaLocked, SchemaLockLost, SchemaMissing,
 from .fit import check_consistency, check_layout, check_not_too_new, pair
 from .lock import Lock, signed, this_process
 from .manifest import Migration, Migrations, shipped
-from .statement import Statement, table_id
+from .statement import CONTROL_SEED, Statement, table_id
 from .version import Version
 
 # A statement waits at most 60 s for the nodes to agree (database.cassandra.connect.SHAPING_S). A lease that outlasts it
@@ -99,13 +100,17 @@ def statements(
     *,
     installed: Version | None = None,
     to: Version | None = None,
+    seed: UUID | None = None,
     migrations: Migrations | None = None,
 ) -> tuple[str, ...]:
-    """Return the statements that lead from an installed version (None: an empty keyspace) to another. Asks no database."""
-    known = migrations or shipped()
+    """Return the statements that lead from an installed version (None: an empty keyspace) to another. Asks no database.
+
+    Without the keyspace's `seed` the tables get fresh ids.
+    """
+    known, seed = migrations or shipped(), seed or uuid4()
     steps = known.between(installed, to or known.newest)
-    first = () if installed else (control.statement(dialect),)
-    return tuple(s.filled(keyspace) for s in (*first, *(s for step in steps for s in step.statements[dialect])))
+    first = () if installed else (control.statement(dialect).filled(keyspace, CONTROL_SEED),)
+    return (*first, *(s.filled(keyspace, seed) for step in steps for s in step.statements[dialect]))
 
 
 def _bootstrap(store: Store, terms: Terms, port: Port | None) -> _Bootstrap:
@@ -131,7 +136,7 @@ class _Bootstrap:
         if _is_at(found, target):
             return Report(before, before, (), dry_run)
         if dry_run:
-            return Report(before, target, self._pending(before, target), dry_run)
+            return Report(before, target, self._pending(found, target), dry_run)
         self._create_control()
         done = await self._lock_or_find_done(target) or await self._apply_and_release(target)
         return Report(before, done.installed, self.ran)
@@ -147,13 +152,19 @@ class _Bootstrap:
         check_consistency(found, self.store.consistency)
         check_not_too_new(found, self.terms.migrations.newest)
 
-    def _pending(self, installed: Version | None, target: Version) -> tuple[str, ...]:
-        where = self.store.dialect, self.store.keyspace
-        return statements(*where, installed=installed, to=target, migrations=self.terms.migrations)
+    def _pending(self, found: Control, target: Version) -> tuple[str, ...]:
+        return statements(
+            self.store.dialect,
+            self.store.keyspace,
+            installed=found.installed,
+            to=target,
+            seed=found.seed,
+            migrations=self.terms.migrations,
+        )
 
     def _create_control(self) -> None:
         """Create the control table, and wait in any case: another process's may not have reached all nodes."""
-        self._run(control.statement(self.store.dialect), always=True)
+        self._run(control.statement(self.store.dialect), CONTROL_SEED, always=True)
         check_layout(CONTROL, self.store.layout(CONTROL.name), self.store.dialect)
 
     async def _lock_or_find_done(self, target: Version) -> Control | None:
@@ -180,17 +191,26 @@ class _Bootstrap:
         # Who held the lock before may have died between a statement and the nodes' agreement. This statement changes
         # nothing, waits for them, and brings the metadata of this client up to date.
         self._create_control()
-        found = await look(self.port, serial=True)
+        found = await self._look_seeded()
         self._check_fit(found)
         for step in self.terms.migrations.between(found.installed, target):
             await self._take(step, found)
             found = await look(self.port, serial=True)
         return found
 
+    async def _look_seeded(self) -> Control:
+        """Look, and see to it that there is a seed: whoever creates tables takes the one that is kept."""
+        found = await look(self.port, serial=True)
+        if found.seed is None:
+            await self.lock.commit(control.seeded(UUID(int=self.lock.random.getrandbits(128), version=4)))
+            found = await look(self.port, serial=True)
+        return found
+
     async def _take(self, step: Migration, found: Control) -> None:
+        assert found.seed is not None
         for statement in step.statements[self.store.dialect]:
             await self.lock.commit()
-            self._run(statement)
+            self._run(statement, found.seed)
         for table in step.tables:
             check_layout(table, self.store.layout(table.name), self.store.dialect)
         await self._record(step, found)
@@ -228,20 +248,20 @@ class _Bootstrap:
         check_layout(CONTROL, layout, self.store.dialect)
         return await look(self.port, serial=True)
 
-    def _run(self, statement: Statement, *, always: bool = False) -> None:
-        before = self.store.layout(statement.table)
-        done, text = statement.done_in(before), statement.filled(self.store.keyspace)
+    def _run(self, statement: Statement, seed: UUID, *, always: bool = False) -> None:
+        done = statement.done_in(self.store.layout(statement.table))
+        text = statement.filled(self.store.keyspace, seed)
         if not done or always:
             self.store.shape(text)
         if not done:
-            self._check_id(statement)
+            self._check_id(statement, seed)
             self.ran += (text,)
             self.terms.progress(f"{'altered' if statement.adds else 'created'} table {statement.table}")
 
-    def _check_id(self, statement: Statement) -> None:
+    def _check_id(self, statement: Statement, seed: UUID) -> None:
         """Raise SchemaConflict where a table that we just created has become somebody else's."""
         found = self.store.layout(statement.table)
-        expected = table_id(self.store.keyspace, statement.table)
+        expected = table_id(self.store.keyspace, statement.table, seed)
         if statement.adds is None and found is not None and found.id not in (None, expected):
             raise SchemaConflict(statement.table, (f"its id is {found.id}, not the {expected} it was to get",))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
+from uuid import UUID
 
 import msgspec
 
@@ -23,6 +24,7 @@ PARTITION: Key = ("slotkeeper",)
 INSTALLED: Key = ("version", "current")
 MIN_COMPATIBLE: Key = ("version", "min_compatible")
 CONSISTENCY: Key = ("setting", "consistency")
+SEED: Key = ("setting", "table_ids")
 LOCK: Key = ("lock", "migration")
 DOCTOR: Key = ("scratch", "doctor")  # for the doctor's round trip
 HISTORY = "history"
@@ -67,6 +69,7 @@ class Control:
     installed: Version | None = None
     min_compatible: Version | None = None
     consistency: str | None = None
+    seed: UUID | None = None
     holder: str | None = None
     lock_renewed_ms: int | None = None
     history: tuple[Change, ...] = ()
@@ -81,6 +84,11 @@ def statement(dialect: str) -> Statement:
     """Return the statement that creates the control table."""
     (found,) = split((files(__package__) / f"control.{dialect}").read_text(encoding="utf-8"))
     return found
+
+
+def seeded(seed: UUID) -> Write:
+    """Return the write that keeps what the ids of tables are made from, once and for all."""
+    return update(SEED, {"value": str(seed)}, expect={"value": (None,)})
 
 
 def recorded(change: Change, min_compatible: Version, levels: str | None) -> tuple[Write, ...]:
@@ -108,6 +116,7 @@ async def look(port: Port, slices: tuple[Slice, ...] = EVERYTHING, *, serial: bo
         _version(rows, INSTALLED),
         _version(rows, MIN_COMPATIBLE),
         _text(rows.get(CONSISTENCY, {}), "value"),
+        UUID(seed) if (seed := _text(rows.get(SEED, {}), "value")) else None,
         _text(lock, "holder"),
         _number(lock, "updated_time") if lock.get("holder") else None,
         tuple(_change(row) for (kind, _), row in rows.items() if kind == HISTORY),

@@ -14,7 +14,7 @@ from ..database import Layout
 COMMENT = re.compile(r"--[^\n]*")
 CREATE = re.compile(r"CREATE TABLE IF NOT EXISTS (?P<table>\w+)\s*\(", re.IGNORECASE)
 ADD = re.compile(r"ALTER TABLE (?P<table>\w+) ADD (COLUMN )?(?P<column>\w+) [\w<>, ]+", re.IGNORECASE)
-NAMESPACE = uuid5(NAMESPACE_URL, "slotkeeper:schema")  # never changed: racing programs of two releases must agree
+CONTROL_SEED = uuid5(NAMESPACE_URL, "slotkeeper:schema")  # never changed: racing programs of two releases must agree
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +29,18 @@ class Statement:
         """Tell whether a table, as the database has it, shows that there is nothing left to do."""
         return layout is not None and (self.adds is None or self.adds in layout.columns)
 
-    def filled(self, keyspace: str) -> str:
+    def filled(self, keyspace: str, seed: UUID) -> str:
         """Return the statement with its table's id in its place."""
-        return self.text.replace("{id}", str(table_id(keyspace, self.table)))
+        return self.text.replace("{id}", str(table_id(keyspace, self.table, seed)))
 
 
-def table_id(keyspace: str, table: str) -> UUID:
-    """Return the id that a table of ours gets. A cluster takes an id once, so the keyspace is part of it."""
-    return uuid5(NAMESPACE, f"{keyspace}.{table}")
+def table_id(keyspace: str, table: str, seed: UUID) -> UUID:
+    """Return the id that a table of ours gets. A cluster takes an id once, so the keyspace is part of it.
+
+    All tables but the control table have a seed that the first setup of the keyspace drew: a node that was down while a
+    keyspace was dropped and made anew would take a table with the old id for the old table, and keep its rows.
+    """
+    return uuid5(seed, f"{keyspace}.{table}")
 
 
 def split(text: str) -> tuple[Statement, ...]:

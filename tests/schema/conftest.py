@@ -24,7 +24,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let those tests ask for a Cassandra that run on it, and leave those alone that run on SQLite."""
     for item in items:
         if isinstance(item, pytest.Function) and _runs_on_cassandra(item):
-            item.fixturenames.append("cassandra_server")
+            # A new list: the one in place is shared with the runs of the same test on SQLite.
+            item.fixturenames = [*item.fixturenames, "cassandra_server"]
 
 
 def _runs_on_cassandra(item: pytest.Function) -> bool:

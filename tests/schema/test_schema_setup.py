@@ -67,10 +67,9 @@ def test_a_second_setup_changes_nothing(store: Store) -> None:
 def test_a_dry_run_shows_the_statements_and_runs_none(store: Store) -> None:
     report = schema.setup(store, dry_run=True)
 
-    assert report.statements == schema.statements(store.dialect, store.keyspace)
     assert (report.before, report.after, len(report.statements)) == (None, V1, 3)
     assert not any(store.layout(table) for table in TABLES)
-    assert schema.setup(store).statements == report.statements
+    assert [_but_id(text) for text in schema.setup(store).statements] == [_but_id(text) for text in report.statements]
 
 
 def test_a_dry_run_of_a_current_schema_has_nothing_to_show(store: Store) -> None:
@@ -201,6 +200,10 @@ class _Disagreeing(_Wrapped):
         self._store.shape(statement)
         if f" {self._table} " in statement:
             raise SchemaNotAgreed
+
+
+def _but_id(statement: str) -> str:
+    return re.sub(r"WITH id = \S+", "WITH id", statement)
 
 
 def _without_id(statement: str) -> str:

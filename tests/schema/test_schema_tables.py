@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import uuid
 from typing import Any
 
 import pytest
@@ -12,6 +13,12 @@ from slotkeeper import schema
 from slotkeeper.database import open_store
 
 LEVELED = "org.apache.cassandra.db.compaction.LeveledCompactionStrategy"
+TABLES = ("slotkeeper_schema", "semaphore_metadata", "semaphore_tokens")
+IDS = [
+    "2cb83ff2-0e3e-5204-b94d-9bcdd3701ae3",
+    "93466039-af6a-5fc9-9f85-0497583e6fef",
+    "16135ff5-da9b-5564-bbe5-7604d2c117cc",
+]
 METADATA = {
     "domain_id": ("uuid", "partition_key", 0),
     "semaphore_name": ("text", "clustering", 0),
@@ -61,19 +68,26 @@ def test_options_are_cadences(cassandra_session: Session, installed: str, table:
     assert options.gc_grace_seconds == 864_000
 
 
-@pytest.mark.parametrize("table", ["slotkeeper_schema", "semaphore_metadata", "semaphore_tokens"])
-def test_an_id_follows_from_the_names(cassandra_session: Session, installed: str, table: str) -> None:
-    (statement,) = (text for text in schema.statements("cql", installed) if f" {table} " in text)
+def test_ids_follow_from_the_names_and_the_seed(cassandra_session: Session, installed: str) -> None:
+    seed = cassandra_session.execute(
+        f"SELECT value FROM {installed}.slotkeeper_schema"
+        " WHERE scope = 'slotkeeper' AND kind = 'setting' AND name = 'table_ids'"
+    ).one()
 
-    assert str(_options(cassandra_session, installed, table).id) == _id(statement)
+    named = [_id(text) for text in schema.statements("cql", installed, seed=uuid.UUID(seed.value))]
+
+    assert named == [str(_options(cassandra_session, installed, table).id) for table in TABLES]
 
 
-def test_the_ids_never_change() -> None:
-    assert [_id(text) for text in schema.statements("cql", "slots")] == [
-        "2cb83ff2-0e3e-5204-b94d-9bcdd3701ae3",
-        "f2d8666c-86ac-5da6-b04f-72047d1a35f1",
-        "48c17e35-4d85-5d61-9e19-2f6d0c0a595f",
-    ]
+def test_what_ids_are_made_of_never_changes() -> None:
+    assert [_id(text) for text in schema.statements("cql", "slots", seed=uuid.UUID(int=7))] == IDS
+
+
+def test_without_a_seed_every_keyspace_gets_fresh_ids() -> None:
+    first, second = ([_id(text) for text in schema.statements("cql", "slots")] for _ in range(2))
+
+    assert first[0] == second[0]  # the control table's creation may race before there is any seed
+    assert not set(first[1:]) & set(second[1:])
 
 
 def _id(text: str) -> str:
