@@ -68,7 +68,7 @@ class Write:
             raise ValueError(f"{self.verb.value} of {self.key}: an insert may ask for Absent, an update for Expect")
         if isinstance(self.condition, Expect) and not self.condition.columns:
             raise ValueError(f"a condition on {self.key} that names no column: leave it out")
-        if self.ttl_s is not None and self.ttl_s not in range(1, MOST_TTL_S + 1):
+        if self.ttl_s is not None and not (isinstance(self.ttl_s, int) and 1 <= self.ttl_s <= MOST_TTL_S):
             raise ValueError(
                 f"a TTL is a whole number of seconds, at least one and at most 20 years, not {self.ttl_s!r}"
             )

@@ -33,14 +33,15 @@ class Kind(StrEnum):
             case Kind.BLOB:
                 return isinstance(value, bytes)
             case Kind.INT | Kind.BIGINT | Kind.TIMESTAMP:
-                return isinstance(value, int) and not isinstance(value, bool) and value in RANGES[self]
+                least, most = RANGES[self]
+                return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 
 # A timestamp beyond the years 1 to 9999 would be taken, but Python's datetime, and so the driver, cannot read it back.
 RANGES = {
-    Kind.INT: range(-(2**31), 2**31),
-    Kind.BIGINT: range(-(2**63), 2**63),
-    Kind.TIMESTAMP: range(-62_135_596_800_000, 253_402_300_800_000),
+    Kind.INT: (-(2**31), 2**31 - 1),
+    Kind.BIGINT: (-(2**63), 2**63 - 1),
+    Kind.TIMESTAMP: (-62_135_596_800_000, 253_402_300_799_999),
 }
 
 
