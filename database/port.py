@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol, TypeVar
+from collections.abc import Coroutine
+from typing import Any, Protocol, TypeVar
 
 from .batch import Batch, Outcome, Slice
 from .table import Key, Row, Table
@@ -90,3 +91,7 @@ class Port(Protocol):
     def event(self) -> Event: ...
 
     def mutex(self) -> Mutex: ...
+
+    def finish(self, core: Coroutine[Any, Any, None]) -> None:
+        """Run a clean-up to its end, although its caller is cancelled or interrupted."""
+        ...

@@ -16,6 +16,7 @@ from .store import Store
 from .table import Key, Row, Table
 
 T = TypeVar("T")
+LONGEST_WAIT_S = 86_400.0
 
 
 class _Clock:
@@ -64,12 +65,17 @@ class BlockingPort(_Clock):
         """Return a mutex for threads."""
         return _ThreadMutex()
 
+    def finish(self, core: Coroutine[Any, Any, None]) -> None:
+        """Run a clean-up at once, in this thread."""
+        drive(core)
+
 
 class AsyncioPort(_Clock):
     """A port for the running asyncio loop. Nothing here blocks it."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._finishing: set[asyncio.Task[None]] = set()
 
     async def read(self, table: Table, partition: Key, slices: tuple[Slice, ...], *, serial: bool) -> list[Row]:
         """See Port.read."""
@@ -101,6 +107,17 @@ class AsyncioPort(_Clock):
         """Return a mutex for tasks of this loop."""
         return _LoopMutex()
 
+    def finish(self, core: Coroutine[Any, Any, None]) -> None:
+        """Run a clean-up as a task of its own."""
+        task = asyncio.get_running_loop().create_task(core)
+        self._finishing.add(task)  # the loop itself keeps no hold of it
+        task.add_done_callback(self._finishing.discard)
+
+    async def finished(self) -> None:
+        """Wait until every clean-up has ended."""
+        while self._finishing:
+            await asyncio.wait(set(self._finishing))
+
 
 class _ThreadPending(Generic[T]):
     def __init__(self, future: Future[T]) -> None:
@@ -111,7 +128,7 @@ class _ThreadPending(Generic[T]):
 
     async def wait(self, timeout_s: float) -> bool:
         if not self._future.done():
-            wait((self._future,), max(timeout_s, 0.0))
+            wait((self._future,), _bounded(timeout_s))
         return self._future.done()
 
     def result(self) -> T:
@@ -192,7 +209,7 @@ class _LoopEvent:
 
     async def wait(self, timeout_s: float) -> bool:
         try:
-            async with asyncio.timeout(timeout_s):
+            async with asyncio.timeout(_bounded(timeout_s)):
                 return await self._event.wait()
         except TimeoutError:
             return self._is_set
@@ -200,6 +217,11 @@ class _LoopEvent:
     def _show(self) -> None:
         if self._is_set:  # not cleared meanwhile
             self._event.set()
+
+
+def _bounded(timeout_s: float) -> float:
+    """Return a timeout that every clock can take: waiting for ever is waiting again."""
+    return min(max(timeout_s, 0.0), LONGEST_WAIT_S)
 
 
 def drive(core: Coroutine[Any, Any, T]) -> T:

@@ -20,27 +20,35 @@ True
 
 from __future__ import annotations
 
+from .bound import AsyncSemaphore, Semaphore
 from .client import AsyncClient, Client
-from .core import Holder
+from .core import Holder, Standing, Waiting
 from .errors import (
+    BadLease,
     BadName,
     BeingDeleted,
     ChangeUnknown,
     HoldUnknown,
+    LeaseLost,
     NoSuchSemaphore,
+    NotAcquired,
     OutcomeUnknown,
     RowsDisagree,
     SemaphoreError,
     SemaphoreExists,
     SemaphoreHeld,
     StaleFence,
+    WaitCancelled,
 )
-from .hold import Hold
+from .hold import AsyncHold, Hold
 from .layout import BadSize
 from .metadata import Description, domain_id
 
 __all__ = [
     "AsyncClient",
+    "AsyncHold",
+    "AsyncSemaphore",
+    "BadLease",
     "BadName",
     "BadSize",
     "BeingDeleted",
@@ -50,12 +58,18 @@ __all__ = [
     "Hold",
     "HoldUnknown",
     "Holder",
+    "LeaseLost",
     "NoSuchSemaphore",
+    "NotAcquired",
     "OutcomeUnknown",
     "RowsDisagree",
+    "Semaphore",
     "SemaphoreError",
     "SemaphoreExists",
     "SemaphoreHeld",
     "StaleFence",
+    "Standing",
+    "WaitCancelled",
+    "Waiting",
     "domain_id",
 ]

@@ -8,77 +8,23 @@ bucket: a leader that is cancelled or late leaves it there, and the next one tak
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from ..database import Applied, Batch, DatabaseError, Outcome, Port, Refused, Row, Slice, Unavailable, Unknown
-from ..database.port import Pending
+from .call import Call, Flight
 from .errors import BeingDeleted, HoldUnknown, RowsDisagree
 from .layout import BucketRef
-from .operations import Answer, Granted, Operation
-from .plan import Ask, Plan, Setting, plan
+from .operations import Acquire, Answer, Cancel, Granted, Operation, Queued, Release, Renewed, Stay, Stayed
+from .plan import Plan, Setting, plan
 from .rows import SNAPSHOT, TOKENS, owner_key, waiters_behind
 from .settle import is_dead, kill, pause_s
 from .state import State, from_rows, waiter_from_row
+from .waiting import LEAVING_S, WaitingHere
 
 Dice = Callable[[], float]
 MOST_BLOCKED = 10  # times that an owner's row refuses a batch and no reading shows its token
 LONGEST_BACKOFF_S = 0.25
-
-
-class Call:
-    """An operation on its way through a bucket. Whoever takes `claim` decides: the leader sends it, or its caller gives up."""
-
-    __slots__ = (
-        "abandoned",
-        "answer",
-        "arrived",
-        "blocked",
-        "claim",
-        "deadline",
-        "error",
-        "event",
-        "operation",
-        "tried",
-        "unsure",
-    )
-
-    def __init__(self, port: Port, operation: Operation, deadline: float) -> None:
-        self.operation, self.deadline, self.arrived = operation, deadline, port.now()
-        self.event, self.claim = port.event(), port.mutex()
-        self.answer: Answer | None = None
-        self.error: Exception | None = None
-        self.unsure = self.abandoned = False
-        self.blocked = 0
-        self.tried: set[tuple[int, int]] = set()
-
-    def asked(self, state: State) -> Ask:
-        """Return it as a plan sees it."""
-        return Ask(self.operation, state.as_of >= self.arrived, self.unsure, frozenset(self.tried))
-
-    @property
-    def done(self) -> bool:
-        """Tell whether it is answered, one way or the other."""
-        return self.answer is not None or self.error is not None
-
-    def fail(self, error: Exception) -> None:
-        """Answer with an error."""
-        self.error = error
-        self.event.set()
-
-
-@dataclass(slots=True)
-class Flight:
-    """A batch on its way, until it is certain what became of it. `sent` is `batch`, or the one that makes it impossible."""
-
-    plan: Plan
-    calls: list[Call]
-    batch: Batch
-    sent: Batch
-    pending: Pending[Outcome] | None = None
-    unsure: bool = False
-    attempts: int = 0
-    again_at: float = 0.0
 
 
 @dataclass(slots=True)
@@ -96,31 +42,40 @@ class Bucket:
         self.ref = ref
         self._port, self._client_id, self._dice = port, client_id, dice
         self._inbox: deque[Call] = deque()
+        self._line = WaitingHere(port, ref.semaphore)
         self._leading = port.mutex()
+        self._poller: Call | None = None  # the one of those in line that looks for all of them
+        self._poll_due = False
         self._state: State | None = None
         self._wanted = _Wanted()
         self._flight: Flight | None = None
         self._refusals = 0
         self._place = ref.tokens.start + int(dice() * len(ref.tokens))
 
-    async def ask(self, operation: Operation, deadline: float) -> Answer:
+    async def ask(self, operation: Operation, deadline: float, stand_until: float | None = None) -> Answer:
         """Carry an operation out, or raise what kept it from being carried out.
 
-        Raises Unavailable when nothing happened before `deadline` (on the port's clock), HoldUnknown when something may
-        have, BeingDeleted, RowsDisagree, DatabaseError.
+        A waiting Acquire stands in line until `stand_until` (on the port's clock). Raises Unavailable when nothing happened
+        before `deadline`, HoldUnknown when something may have, WaitCancelled, BeingDeleted, RowsDisagree, DatabaseError.
         """
-        call = Call(self._port, operation, deadline)
-        self._inbox.append(call)
+        (answer,) = await self.ask_all([operation], deadline, stand_until)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def ask_all(
+        self, operations: Sequence[Operation], deadline: float, stand_until: float | None = None
+    ) -> list[Answer | Exception]:
+        """Carry out operations together; each gets its own answer."""
+        calls = [Call(self._port, operation, deadline, stand_until) for operation in operations]
+        self._inbox.extend(calls)
         try:
-            await self._until_answered(call)
+            for call in calls:
+                await self._until_answered(call)
         except BaseException:
-            call.abandoned = True
-            call.claim.take()  # where it was not sent yet, it never will be
+            self._port.finish(self._see_off(calls))
             raise
-        if call.error is not None:
-            raise call.error
-        assert call.answer is not None
-        return call.answer
+        return [call.error or call.answer or Stayed() for call in calls]
 
     # --- who leads ---------------------------------------------------------------------------------------------------
 
@@ -132,50 +87,87 @@ class Bucket:
                 finally:
                     self._leading.give()
                     self._wake_a_leader()
-            if call.done:
-                return
-            if (left_s := call.deadline - self._port.now()) <= 0:
-                self._give_up(call)
-                return
-            await call.event.wait(left_s)
-            call.event.clear()
-
-    def _wake_a_leader(self) -> None:
-        for call in (*(self._flight.calls if self._flight else ()), *self._inbox):
-            if not call.done and not call.abandoned:
-                call.event.set()
-                return
-
-    def _give_up(self, call: Call) -> None:
-        """End a call at its deadline, and nobody else's."""
-        semaphore, owner_id = self.ref.semaphore, call.operation.owner_id
-        if call.claim.take() and not call.unsure:
-            call.error = Unavailable(
-                f"Semaphore {semaphore!r}: the database did not come to it in time. Nothing was changed; try again."
-            )
-        else:
-            call.abandoned = True
-            call.error = HoldUnknown(semaphore, owner_id, wanted=type(call.operation).__name__.lower())
+            if not call.done:
+                await self._wait_for_news(call)
+        if self._poller is call:
+            self._poller = None
+            self._wake(self._line)
 
     async def _lead(self, call: Call) -> None:
         try:
-            while not call.done and self._port.now() < call.deadline:
+            while not call.done and (now := self._port.now()) < call.deadline:
                 if self._flight is not None:
                     await self._land(self._flight, call.deadline)
+                elif self._is_idle(call, now):
+                    return
                 else:
                     await self._take_off(call.deadline)
         except BaseException:
             self._wanted = _Wanted()  # interrupted somewhere: what is known may be half of what happened
             raise
 
+    def _is_idle(self, call: Call, now: float) -> bool:
+        """Tell whether a caller that stands in line has nothing to do meanwhile."""
+        work = self._inbox or self._poll_due or self._line.leaving
+        return call.ticket is not None and (now >= call.stand_until or not work)
+
+    async def _wait_for_news(self, call: Call) -> None:
+        """Wait until it is answered or has to lead. One of those in line also looks now and then, for all of them."""
+        queued, now = call.ticket is not None, self._port.now()
+        left_s = (call.stand_until if queued else call.deadline) - now
+        if left_s <= 0:
+            (self._line.leave_soon if queued else self._give_up)(call)
+            return
+        if queued and self._poller is None:
+            self._poller = call
+        polls = self._poller is call
+        pause = self._line.poll_pause_s(self._dice()) if polls else left_s
+        if await call.event.wait(min(left_s, pause)):
+            call.event.clear()
+        elif polls:
+            self._poll_due = True
+
+    def _wake_a_leader(self) -> None:
+        self._wake((*(self._flight.calls if self._flight else ()), *self._inbox))
+
+    def _wake(self, calls: Iterable[Call]) -> None:
+        for call in list(calls):
+            if call.attended and not call.done:
+                call.event.set()
+                return
+
+    def _give_up(self, call: Call) -> None:
+        """End a call at its deadline, and nobody else's."""
+        if call.claim.take() and not call.unsure:
+            text = f"Semaphore {self.ref.semaphore!r}: the database did not come to it in time. Nothing was changed; try again."
+            call.fail(Unavailable(text))
+        else:
+            call.attended, wanted = False, type(call.operation).__name__.lower()
+            call.fail(HoldUnknown(self.ref.semaphore, call.operation.owner_id, wanted=wanted))
+
+    async def _see_off(self, calls: Iterable[Call]) -> None:
+        """Undo what cancelled or interrupted callers will never know of: their places in line, and slots granted to them."""
+        for call in calls:
+            owner_id = call.operation.owner_id
+            if call.claim.take() or not isinstance(call.operation, Acquire):
+                continue  # never sent, or nothing that would leak
+            call.stand_until = self._port.now()
+            call.deadline = min(call.deadline, call.stand_until + LEAVING_S)
+            await self._until_answered(call)
+            if isinstance(call.answer, Granted) and not call.answer.again:
+                undo = Call(self._port, Release(owner_id, call.answer.fence), self._port.now() + LEAVING_S)
+                self._inbox.append(undo)
+                await self._until_answered(undo)
+
     # --- reading, planning, sending ----------------------------------------------------------------------------------
 
     async def _take_off(self, deadline: float) -> None:
         """Send the next batch, after reading what it needs; answer what needs none."""
+        self._put_back(self._line.leavers())
         try:
             state = await self._known_state(deadline)
         except (DatabaseError, BeingDeleted) as error:
-            self._fail(self._claimed_calls(), error)
+            self._fail_all(error)
             return
         if state is None:
             return
@@ -201,29 +193,45 @@ class Bucket:
 
     def _put_back(self, calls: Iterable[Call]) -> None:
         for call in calls:
-            call.claim.give()
             self._inbox.appendleft(call)
+            call.claim.give()
+
+    def _fail_all(self, error: Exception) -> None:
+        """Answer everybody who waits for the database now; those who stand in line go on doing so."""
+        self._poll_due = False
+        for call in self._claimed_calls():
+            self._fail(call, error)
+
+    def _fail(self, call: Call, error: Exception) -> None:
+        if isinstance(call.operation, Cancel) and call.operation.keep:  # it may be handed a slot yet
+            error = HoldUnknown(self.ref.semaphore, call.operation.owner_id, wanted="leaving the line")
+        call.fail(error)
 
     def _setting(self) -> Setting:
         mark = int(self._dice() * 2**32) - 2**31  # any int; drawn anew for each batch, so that it never seems unmoved
-        return Setting(self._client_id, self._port.now(), self._port.wall_ms(), mark, self._place)
+        now, wall_ms = self._port.now(), self._port.wall_ms()
+        return Setting(self._client_id, now, wall_ms, mark, self._place, self._line.leases())
 
     def _send(self, planned: Plan, calls: list[Call]) -> None:
         if planned.writes:
             batch = Batch(TOKENS, self.ref.partition, tuple(planned.writes))
-            self._flight = Flight(planned, calls, batch, batch)
+            self._flight = Flight(planned, calls, batch, batch, self._port.now())
         elif planned.look:
             self._wanted = _Wanted()
 
     async def _known_state(self, deadline: float) -> State | None:
         """Return the state to plan from, read anew where that is wanted; None when the deadline comes first."""
-        if self._state is None or self._wanted.look:
-            self._state = await self._read(deadline, serial=self._wanted.serial or self._state is None)
-            if self._state is not None:
-                self._wanted = _Wanted(look=False)
-        if self._state is not None and (self._state.closed_ms or 0) >= self.ref.created_ms:
-            self._wanted = _Wanted()
-            raise BeingDeleted(self.ref.semaphore)
+        if self._state is None or self._wanted.look or self._poll_due:
+            serial = self._state is None or (self._wanted.look and self._wanted.serial)
+            self._state = await self._read(deadline, serial=serial)
+            if self._state is None:
+                return None
+            self._wanted, self._poll_due = _Wanted(look=False), False
+            self._put_back(self._line.tend(self._state))
+        if (self._state.closed_ms or 0) >= self.ref.created_ms:
+            self._wanted, error = _Wanted(), BeingDeleted(self.ref.semaphore)
+            self._line.fail_all(error)
+            raise error
         return self._state
 
     async def _read(self, deadline: float, *, serial: bool) -> State | None:
@@ -255,7 +263,8 @@ class Bucket:
                 self._try_again_later(flight, answered=True)
             else:
                 self._flight = None
-                self._fail(flight.calls, error)
+                for call in flight.calls:
+                    self._fail(call, error)
             return
         match outcome:
             case None:
@@ -304,10 +313,14 @@ class Bucket:
         self._flight, self._refusals = None, 0
         assert self._state is not None
         flight.plan.apply(self._state)
-        granted = [number for number, token in flight.plan.tokens.items() if token.holder is not None]
-        if granted:
-            self._place = granted[-1] + 1  # go on from there: fewer meet at one token
+        taken = [number for number, token in flight.plan.tokens.items() if token.holder is not None]
+        if taken:
+            self._place = taken[-1] + 1  # go on from there: fewer meet at one token
+        for owner_id, granted in flight.plan.served:
+            self._line.serve(owner_id, replace(granted, began_at=flight.began_at))
         for call, (_, answer) in zip(flight.calls, flight.plan.after, strict=True):
+            if isinstance(answer, Granted | Renewed):
+                answer = replace(answer, began_at=flight.began_at)
             self._answer(call, answer)
 
     def _lost(self, flight: Flight) -> None:
@@ -319,7 +332,7 @@ class Bucket:
                 call.unsure = True
                 if isinstance(answer, Granted):
                     call.tried.add((answer.token, answer.fence))
-        self._put_back(call for call in reversed(flight.calls) if not call.done and not call.abandoned)
+        self._put_back(call for call in reversed(flight.calls) if not call.done)
 
     def _count_blocked(self, flight: Flight, refused: Refused) -> None:
         """Give up on an owner whose row stands in the way again and again, though no token names it."""
@@ -334,9 +347,9 @@ class Bucket:
         await self._port.sleep(max(0.0, min(longest * self._dice(), deadline - self._port.now())))
 
     def _answer(self, call: Call, answer: Answer) -> None:
-        call.answer = answer
-        call.event.set()
-
-    def _fail(self, calls: Iterable[Call], error: Exception) -> None:
-        for call in calls:
-            call.fail(error)
+        if isinstance(answer, Queued):
+            self._line.join(call, answer.ticket)
+            return
+        if isinstance(call.operation, Stay):
+            self._line.kept(self._port.now())
+        call.succeed(answer)

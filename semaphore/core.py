@@ -9,15 +9,30 @@ from ..database import Port, Slice
 from ..owner import Owner, owner_id_to_store
 from . import deletion, metadata
 from .bucket import Bucket, Dice
-from .errors import BeingDeleted
+from .errors import BadLease, BeingDeleted
 from .layout import BucketRef
 from .metadata import Description
-from .operations import Acquire, Answer, Full, Granted, NotHeld, Operation, Release, Released, Stale
-from .reading import look
+from .operations import (
+    Acquire,
+    Answer,
+    Cancel,
+    Cancelled,
+    Full,
+    Granted,
+    NotHeld,
+    Operation,
+    Release,
+    Released,
+    Renew,
+    Renewed,
+    Stale,
+)
+from .reading import look, waiters
 from .rows import TOKENS, number, owner_key, token_key
 from .state import Token, token_from_row
 
 BEING_DELETED_PAUSE_S = 0.1
+SHORTEST_LEASE_S, LONGEST_LEASE_S = 2, 630_720_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +45,39 @@ class Holder:
     since_ms: int
     bucket: int
     lease_left_s: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """An owner in a bucket's line: its ticket, its position (1 is next), since when (ms since the epoch), by which client."""
+
+    owner_id: str
+    ticket: int
+    position: int
+    since_ms: int
+    bucket: int
+    client_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Why an owner waits: its place, who holds the bucket's slots, and when the next lease ends at the latest (None: none)."""
+
+    ticket: int
+    position: int
+    holders: tuple[Holder, ...]
+    next_lease_ends_in_s: int | None
+
+
+def checked_lease(lease_s: int | None) -> int | None:
+    """Return a lease, or raise BadLease: whole seconds, as the server counts them, and room to renew before the end."""
+    if lease_s is not None and (
+        isinstance(lease_s, bool) or not isinstance(lease_s, int) or lease_s < SHORTEST_LEASE_S
+    ):
+        raise BadLease(f"A lease is a whole number of seconds, at least {SHORTEST_LEASE_S}, or None; not {lease_s!r}.")
+    if lease_s is not None and lease_s > LONGEST_LEASE_S:
+        raise BadLease(f"A lease has at most {LONGEST_LEASE_S} seconds (20 years, Cassandra's longest), not {lease_s}.")
+    return lease_s
 
 
 class Core:
@@ -72,10 +120,30 @@ class Core:
 
     # --- slots -------------------------------------------------------------------------------------------------------
 
-    async def acquire(self, name: str, owner: Owner | str, timeout_s: float) -> Granted | Full:
-        """Take a slot if one is free."""
-        answer = await self._ask(name, Acquire(owner_id_to_store(owner)), timeout_s)
+    async def acquire(
+        self, name: str, owner: Owner | str, *, wait_s: float | None, lease_s: int | None, timeout_s: float
+    ) -> Granted | Full:
+        """Take a slot; where none is free, stand in line for it up to `wait_s` seconds (0: do not)."""
+        operation = Acquire(owner_id_to_store(owner), checked_lease(lease_s), wait=wait_s != 0)
+        answer = await self._ask(name, operation, timeout_s, wait_s)
+        if isinstance(answer, Cancelled):  # its patience has ended, and its place is given up
+            return Full(0)
         assert isinstance(answer, Granted | Full)
+        return answer
+
+    async def renew(
+        self, name: str, owner: Owner | str, *, fence: int | None, lease_s: int | None, timeout_s: float
+    ) -> Renewed | NotHeld | Stale:
+        """Count a hold's lease anew, or end its being leased."""
+        operation = Renew(owner_id_to_store(owner), checked_lease(lease_s), fence)
+        answer = await self._ask(name, operation, timeout_s)
+        assert isinstance(answer, Renewed | NotHeld | Stale)
+        return answer
+
+    async def cancel(self, name: str, owner: Owner | str, timeout_s: float) -> Cancelled:
+        """Take an owner out of the line."""
+        answer = await self._ask(name, Cancel(owner_id_to_store(owner)), timeout_s)
+        assert isinstance(answer, Cancelled)
         return answer
 
     async def release(
@@ -94,6 +162,34 @@ class Core:
             tokens = (await look(self._port, ref, serial=False)).tokens
             held += [_holder(ref, token, row, now) for token, row in tokens.items() if row.holder is not None]
         return held
+
+    async def waiters(self, name: str) -> list[Waiting]:
+        """Read who stands in line, bucket by bucket and in order."""
+        found, standing = await self.describe(name), []
+        for bucket in range(found.buckets):
+            standing += await self._line_of(found.bucket(bucket))
+        return standing
+
+    async def standing(self, name: str, owner: Owner | str) -> Standing | None:
+        """Read why an owner still waits; None when it stands in no line."""
+        owner_id = owner_id_to_store(owner)
+        ref = (await self._described(name)).bucket_of_owner(owner_id)
+        line = await self._line_of(ref)
+        mine = next((waiting for waiting in line if waiting.owner_id == owner_id), None)
+        if mine is None:
+            return None
+        now, state = self._port.now(), await look(self._port, ref, serial=False)
+        holders = [_holder(ref, n, row, now) for n, row in state.tokens.items() if row.holder is not None]
+        ends = [holder.lease_left_s for holder in holders if holder.lease_left_s is not None]
+        return Standing(mine.ticket, mine.position, tuple(holders), min(ends, default=None))
+
+    async def _line_of(self, ref: BucketRef) -> list[Waiting]:
+        head = (await look(self._port, ref, serial=False)).head
+        line = await waiters(self._port, ref, head, serial=False)
+        return [
+            Waiting(w.owner_id, w.ticket, position, w.since_ms or 0, ref.number, w.client_id)
+            for position, w in enumerate(line, start=1)
+        ]
 
     async def holder_of(self, name: str, token: int) -> Holder | None:
         """Read who holds a token, changes in progress settled. Raises IndexError for a token that the semaphore has not."""
@@ -114,13 +210,15 @@ class Core:
         row = token_from_row(rows[0], now) if rows else Token()
         return _holder(ref, token, row, now) if row.holder is not None else None
 
-    async def _ask(self, name: str, operation: Operation, timeout_s: float) -> Answer:
+    async def _ask(self, name: str, operation: Operation, timeout_s: float, wait_s: float | None = 0.0) -> Answer:
         """Ask the owner's bucket; where its semaphore was deleted, ask its namesake's, if there is one."""
-        deadline = self._port.now() + timeout_s
+        stand_until = float("inf") if wait_s is None else self._port.now() + wait_s
+        deadline = stand_until + timeout_s
         while True:
             found = await self._described(name)
+            bucket = self._bucket(found.bucket_of_owner(operation.owner_id))
             try:
-                return await self._bucket(found.bucket_of_owner(operation.owner_id)).ask(operation, deadline)
+                return await bucket.ask(operation, deadline, stand_until)
             except BeingDeleted:
                 self._forget(found)
                 if (await self._described(name)) == found:  # half deleted: the deleter is at work, or died

@@ -17,6 +17,10 @@ class BadName(SemaphoreError, ValueError):
         super().__init__(f"{semaphore[:40]!r} is no name for a semaphore: {reason}.")
 
 
+class BadLease(SemaphoreError, ValueError):
+    """The lease is none that a hold can have: a whole number of seconds, at least 2, or None."""
+
+
 class NoSuchSemaphore(SemaphoreError):
     """There is no semaphore of this name in this domain. Create it first, and check the domain."""
 
@@ -75,6 +79,33 @@ class StaleFence(SemaphoreError):
             f"Semaphore {semaphore!r}, owner {owner_id!r}: the hold with fence {fence} has ended, {now}."
             " Nothing was changed; stop what relies on it."
         )
+
+
+class NotAcquired(SemaphoreError, TimeoutError):
+    """No slot became free in time. Nothing is held and the place in line is given up; try again later."""
+
+    def __init__(self, semaphore: str, owner_id: str, *, waited_s: float) -> None:
+        self.semaphore, self.owner_id, self.waited_s = semaphore, owner_id, waited_s
+        super().__init__(
+            f"Semaphore {semaphore!r}, owner {owner_id!r}: no slot became free in {waited_s:g} s."
+            " Nothing is held and the place in line is given up; try again later."
+        )
+
+
+class WaitCancelled(SemaphoreError):
+    """Somebody took this owner out of the line while it was waiting. Nothing is held."""
+
+    def __init__(self, semaphore: str, owner_id: str) -> None:
+        self.semaphore, self.owner_id = semaphore, owner_id
+        super().__init__(f"Semaphore {semaphore!r}, owner {owner_id!r}: {default_message(WaitCancelled)}")
+
+
+class LeaseLost(SemaphoreError):
+    """The lease of this hold has ended: somebody else may hold the slot. Stop the work that it guarded."""
+
+    def __init__(self, semaphore: str, owner_id: str, *, token: int, fence: int) -> None:
+        self.semaphore, self.owner_id, self.token, self.fence = semaphore, owner_id, token, fence
+        super().__init__(f"Semaphore {semaphore!r}, owner {owner_id!r}, token {token}: {default_message(LeaseLost)}")
 
 
 class OutcomeUnknown(SemaphoreError):

@@ -33,9 +33,11 @@ class Renew:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """Take an owner out of the line."""
+    """Take an owner out of the line. With `keep`, a slot that it was handed meanwhile stays its own, leased as asked."""
 
     owner_id: str
+    keep: bool = False
+    lease_s: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +52,15 @@ Operation = Acquire | Release | Renew | Cancel | Stay
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """The owner holds `token`. `fence` only grows for a token; `again` tells that it held the token before."""
+    """The owner holds `token`. `fence` only grows for a token; `again` tells that it held the token before.
+
+    A lease counts from `began_at` at the latest, on the port's clock: then the first attempt left.
+    """
 
     token: int
     fence: int
     again: bool = False
+    began_at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +100,11 @@ class Stale:
 
 @dataclass(frozen=True, slots=True)
 class Renewed:
-    """The hold of `token` is counted anew."""
+    """The hold of `token` is counted anew, from `began_at` at the latest."""
 
     token: int
     fence: int
+    began_at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ from .rows import (
 from .state import State, Token, Waiter
 
 PROVISIONAL_S = 5  # how long a slot handed to another process waits for it to confirm
-WAITER_S = 15  # how long a waiter that nobody renews keeps its place
+WAITER_S = 30  # how long a waiter that nobody renews keeps its place
 MOST_BYTES = 64 * 1024
 ROOM = 8  # the writes that one more operation may take, the queue and head rows included
 
@@ -158,7 +158,7 @@ class _Planner:
     def _settle_old(self, index: int, ask: Ask) -> None:
         operation, state = ask.operation, self._state
         if isinstance(operation, Cancel):
-            self._cancel(index, ask, state.waiting.get(operation.owner_id))
+            self._cancel(index, ask, operation, state.waiting.get(operation.owner_id))
             return
         number = state.held.get(operation.owner_id)
         if number is None:
@@ -175,7 +175,11 @@ class _Planner:
             self._hold_anew(number, operation.owner_id, operation.lease_s)
             self._plan.after.append((index, Renewed(number, fence)))
 
-    def _cancel(self, index: int, ask: Ask, ticket: int | None) -> None:
+    def _cancel(self, index: int, ask: Ask, operation: Cancel, ticket: int | None) -> None:
+        number = self._state.held.get(operation.owner_id)
+        if operation.keep and number is not None:
+            self._acquire_again(index, ask, operation, number)
+            return
         if ticket is None:
             self._no(index, ask, Cancelled(None))
             return
@@ -237,7 +241,7 @@ class _Planner:
             else:
                 self._no(index, ask, Full(len(state.held), self._waiting_count()))
 
-    def _acquire_again(self, index: int, ask: Ask, operation: Acquire, number: int) -> None:
+    def _acquire_again(self, index: int, ask: Ask, operation: Acquire | Cancel, number: int) -> None:
         token = self._state.tokens[number]
         version = token.version or 0
         answer = Granted(number, version, again=(number, version) not in ask.tried)

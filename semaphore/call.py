@@ -1,0 +1,80 @@
+"""An operation on its way through a bucket, and the batch that carries it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..database import Batch, Outcome, Port
+from ..database.port import Pending
+from .operations import Answer, Operation
+from .plan import Ask, Plan
+from .state import State
+
+
+class Call:
+    """An operation and who waits for its answer. Whoever takes `claim` decides: the leader sends it, or its caller gives up.
+
+    `deadline` is for the database's answer, `stand_until` for standing in line; both on the port's clock.
+    """
+
+    __slots__ = (
+        "answer",
+        "arrived",
+        "attended",
+        "blocked",
+        "claim",
+        "deadline",
+        "error",
+        "event",
+        "operation",
+        "stand_until",
+        "ticket",
+        "tried",
+        "unsure",
+    )
+
+    def __init__(self, port: Port, operation: Operation, deadline: float, stand_until: float | None = None) -> None:
+        self.operation, self.deadline, self.arrived = operation, deadline, port.now()
+        self.stand_until = deadline if stand_until is None else stand_until
+        self.event, self.claim = port.event(), port.mutex()
+        self.answer: Answer | None = None
+        self.error: Exception | None = None
+        self.ticket: int | None = None  # set while it stands in line
+        self.attended = True  # somebody waits for it, and can lead
+        self.unsure = False  # an attempt of it may have applied
+        self.tried: set[tuple[int, int]] = set()  # the tokens and versions that such attempts wrote
+        self.blocked = 0
+
+    @property
+    def done(self) -> bool:
+        """Tell whether it is answered, one way or the other."""
+        return self.answer is not None or self.error is not None
+
+    def succeed(self, answer: Answer) -> None:
+        """Answer it."""
+        self.answer, self.ticket = answer, None
+        self.event.set()
+
+    def fail(self, error: Exception) -> None:
+        """Answer it with an error."""
+        self.error, self.ticket = error, None
+        self.event.set()
+
+    def asked(self, state: State) -> Ask:
+        """Return it as a plan sees it."""
+        return Ask(self.operation, state.as_of >= self.arrived, self.unsure, frozenset(self.tried))
+
+
+@dataclass(slots=True)
+class Flight:
+    """A batch on its way, until it is certain what became of it. `sent` is `batch`, or the one that makes it impossible."""
+
+    plan: Plan
+    calls: list[Call]
+    batch: Batch
+    sent: Batch
+    began_at: float
+    pending: Pending[Outcome] | None = None
+    unsure: bool = False
+    attempts: int = 0
+    again_at: float = 0.0

@@ -1,0 +1,126 @@
+"""Those who stand in a bucket's line through this process. Only the bucket's leader changes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..database import Port
+from .call import Call
+from .errors import WaitCancelled
+from .operations import Acquire, Cancel, Granted, Stay
+from .plan import PROVISIONAL_S, WAITER_S
+from .state import State
+
+SHORTEST_POLL_S, LONGEST_POLL_S = 0.02, 0.25
+STAY_S = WAITER_S / 3  # how often the rows of those who wait here are renewed
+LEAVING_S = 10.0  # how long a caller whose patience has ended waits for its place to be given up
+
+
+class WaitingHere:
+    """Who waits, by owner; how often somebody looks for all of them; and when their rows are renewed."""
+
+    def __init__(self, port: Port, semaphore: str) -> None:
+        self._port, self._semaphore = port, semaphore
+        self._calls: dict[str, list[Call]] = {}
+        self._leaving: list[Call] = []
+        self._poll_s = SHORTEST_POLL_S
+        self._stay_at = self._kept_at = self._looked_at = 0.0
+
+    def __bool__(self) -> bool:
+        return bool(self._calls)
+
+    def __iter__(self) -> Iterator[Call]:
+        return (call for calls in list(self._calls.values()) for call in calls)
+
+    def leases(self) -> dict[str, int | None]:
+        """Return the lease that each owner here asked for: a slot handed to it needs no confirmation."""
+        first = ((owner_id, calls[0].operation) for owner_id, calls in self._calls.items())
+        return {owner_id: op.lease_s for owner_id, op in first if isinstance(op, Acquire)}
+
+    def join(self, call: Call, ticket: int) -> None:
+        """Let a call stand in line. Several may wait for one owner: they share its place and its slot."""
+        now = self._port.now()
+        if not self._calls:
+            self._poll_s, self._looked_at = SHORTEST_POLL_S, now
+            self._stay_at, self._kept_at = now + STAY_S, now
+        call.ticket = ticket
+        self._calls.setdefault(call.operation.owner_id, []).append(call)
+        call.event.set()
+
+    def serve(self, owner_id: str, granted: Granted) -> None:
+        """Answer those who wait for an owner."""
+        for call in self._calls.pop(owner_id, ()):
+            call.succeed(granted)
+
+    def fail_all(self, error: Exception) -> None:
+        """Answer everybody with an error."""
+        calls, self._calls = self._calls, {}
+        for waiting in calls.values():
+            for call in waiting:
+                call.fail(error)
+
+    def leave_soon(self, call: Call) -> None:
+        """Note that a caller's patience has ended."""
+        call.stand_until, call.deadline = float("inf"), self._port.now() + LEAVING_S
+        self._leaving.append(call)
+
+    @property
+    def leaving(self) -> bool:
+        """Tell whether somebody wants to leave."""
+        return bool(self._leaving)
+
+    def leavers(self) -> list[Call]:
+        """Take out those whose patience has ended, as calls that give the place up; others may still wait in it."""
+        leavers = []
+        while self._leaving:
+            call = self._leaving.pop()
+            calls, operation = self._calls.get(call.operation.owner_id, []), call.operation
+            if call not in calls or not isinstance(operation, Acquire):
+                continue  # answered meanwhile, or asking again already
+            self._remove(call, calls)
+            keep = Cancel(operation.owner_id, keep=True, lease_s=operation.lease_s)
+            call.operation = Acquire(operation.owner_id, operation.lease_s) if calls else keep
+            leavers.append(call)
+        return leavers
+
+    def tend(self, state: State) -> list[Call]:
+        """Compare with a new reading. Return the calls that must ask again, and those that keep the others' places."""
+        now, steady = self._port.now(), self._is_steady(self._port.now())
+        again: list[Call] = []
+        for owner_id, calls in list(self._calls.items()):
+            if owner_id in state.held or owner_id not in state.waiting:
+                gone = owner_id not in state.held and steady
+                for call in list(calls):
+                    self._remove(call, calls)
+                    if gone:
+                        call.fail(WaitCancelled(self._semaphore, owner_id))
+                    else:
+                        again.append(call)
+        self._looked_at = now
+        self._poll_s = SHORTEST_POLL_S if again else min(LONGEST_POLL_S, self._poll_s * 1.5)
+        return again + (self._stays(now) if self._calls and now >= self._stay_at else [])
+
+    def poll_pause_s(self, chance: float) -> float:
+        """Return how long to wait before the next look; `chance` is in 0..1."""
+        return self._poll_s * (0.75 + chance / 2)
+
+    def kept(self, began_at: float) -> None:
+        """Note that rows were renewed by a batch that left at `began_at`."""
+        self._kept_at = began_at
+
+    def _is_steady(self, now: float) -> bool:
+        """Tell whether a place that is gone was taken away: neither its row nor a slot handed to it can have ended unseen."""
+        return now - self._kept_at < WAITER_S - 1 and now - self._looked_at < PROVISIONAL_S - 1
+
+    def _stays(self, now: float) -> list[Call]:
+        self._stay_at = now + STAY_S
+        stays = [Call(self._port, Stay(owner_id), now + STAY_S) for owner_id in self._calls]
+        for call in stays:
+            call.attended = not call.claim.take()  # as if sent once: nobody waits for it
+        return stays
+
+    def _remove(self, call: Call, calls: list[Call]) -> None:
+        calls.remove(call)
+        call.ticket = None
+        if not calls:
+            self._calls.pop(call.operation.owner_id, None)
