@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 from uuid import UUID
 
 # A timestamp is an int: milliseconds since the epoch. Cassandra keeps no finer one, and a version must survive the trip.
@@ -25,16 +26,12 @@ class Kind(StrEnum):
 
     def takes(self, value: object) -> bool:
         """Tell whether a column of this kind keeps a value, and gives it back as it was, in every store."""
-        match self:
-            case Kind.UUID:
-                return isinstance(value, UUID)
-            case Kind.TEXT:
-                return isinstance(value, str) and (value.isascii() or _is_unicode(value))
-            case Kind.BLOB:
-                return isinstance(value, bytes)
-            case Kind.INT | Kind.BIGINT | Kind.TIMESTAMP:
-                least, most = RANGES[self]
-                return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+        return TAKES[self](value)
+
+
+def _takes_int(kind: Kind) -> Callable[[Any], bool]:
+    least, most = RANGES[kind]
+    return lambda value: isinstance(value, int) and value is not True and value is not False and least <= value <= most
 
 
 # A timestamp beyond the years 1 to 9999 would be taken, but Python's datetime, and so the driver, cannot read it back.
@@ -42,6 +39,12 @@ RANGES = {
     Kind.INT: (-(2**31), 2**31 - 1),
     Kind.BIGINT: (-(2**63), 2**63 - 1),
     Kind.TIMESTAMP: (-62_135_596_800_000, 253_402_300_799_999),
+}
+TAKES: Mapping[Kind, Callable[[Any], bool]] = {
+    Kind.UUID: lambda value: isinstance(value, UUID),
+    Kind.TEXT: lambda value: isinstance(value, str) and (value.isascii() or _is_unicode(value)),
+    Kind.BLOB: lambda value: isinstance(value, bytes),
+    **{kind: _takes_int(kind) for kind in (Kind.INT, Kind.BIGINT, Kind.TIMESTAMP)},
 }
 
 
@@ -66,6 +69,12 @@ class Table:
     partition: Mapping[str, Kind]
     clustering: Mapping[str, Kind]
     values: Mapping[str, Kind]
+    _takes: Mapping[str, Callable[[Any], bool]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        kinds = {**self.partition, **self.clustering, **self.values}
+        # Frozen, and asked for every value of every batch: found once.
+        object.__setattr__(self, "_takes", {column: TAKES[kind] for column, kind in kinds.items()})
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -86,9 +95,9 @@ class Table:
 
     def check(self, column: str, value: Value) -> None:
         """Raise ValueError for a value that the column does not keep: not one store, and another a different one."""
-        kind = self.kind(column)
-        if not (kind.takes(value) or (value is None and column in self.values)):
-            raise ValueError(f"{self.name}: the {kind} column {column} takes no {value!r}")
+        takes = self._takes.get(column)
+        if takes is None or not (takes(value) or (value is None and column in self.values)):
+            raise ValueError(f"{self.name}: the {self.kind(column)} column {column} takes no {value!r}")
 
     def check_partition(self, partition: Key) -> None:
         """Raise ValueError for what is not the whole key of a partition."""

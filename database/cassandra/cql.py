@@ -5,7 +5,7 @@ Values are bound by position: by name, `SET v = ? IF v = ?` would get one value 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..batch import Absent, Expect, Slice, Verb, Write
@@ -22,15 +22,15 @@ class Statement:
 
 def write_statement(table: Table, partition: Key, write: Write) -> Statement:
     """Render one write of a batch."""
-    match write.verb:
-        case Verb.INSERT:
-            return _insert(table, partition, write)
-        case Verb.UPDATE:
-            return _update(table, partition, write)
-        case Verb.DELETE:
-            where, bound = _where(table, partition, write.key)
-            guard, guard_values = _guard(write)
-            return Statement(f"DELETE FROM {table.name} WHERE {where}{guard}", (*bound, *guard_values))
+    shape = (table, write.verb, tuple(write.values), _guard_shape(write), write.ttl_s is None)
+    text = _texts.get(shape)
+    if text is None:
+        text = _texts[shape] = _write_text(table, write)
+    return Statement(text, _write_values(partition, write))
+
+
+# A batch has a hundred writes of five forms: spelling each anew would take longer than all the rest.
+_texts: dict[tuple[object, ...], str] = {}
 
 
 def slice_statement(table: Table, partition: Key, part: Slice) -> Statement:
@@ -52,22 +52,31 @@ def _next_column(table: Table, part: Slice) -> str:
     return list(table.clustering)[len(part.prefix)]
 
 
-def _insert(table: Table, partition: Key, write: Write) -> Statement:
-    columns = (*table.key, *write.values)
-    text = f"INSERT INTO {table.name} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
-    guard = " IF NOT EXISTS" if isinstance(write.condition, Absent) else ""
-    ttl, ttl_values = _ttl(write)
-    return Statement(f"{text}{guard}{ttl}", (*partition, *write.key, *write.values.values(), *ttl_values))
+def _write_text(table: Table, write: Write) -> str:
+    ttl = "" if write.ttl_s is None else " USING TTL ?"
+    where = " AND ".join(f"{column} = ?" for column in table.key)
+    match write.verb:
+        case Verb.INSERT:
+            columns = (*table.key, *write.values)
+            guard = " IF NOT EXISTS" if isinstance(write.condition, Absent) else ""
+            marks = ", ".join("?" * len(columns))
+            return f"INSERT INTO {table.name} ({', '.join(columns)}) VALUES ({marks}){guard}{ttl}"
+        case Verb.UPDATE:
+            sets = ", ".join(f"{column} = ?" for column in write.values)
+            return f"UPDATE {table.name}{ttl} SET {sets} WHERE {where}{_guard(write)}"
+        case Verb.DELETE:
+            return f"DELETE FROM {table.name} WHERE {where}{_guard(write)}"
 
 
-def _update(table: Table, partition: Key, write: Write) -> Statement:
-    ttl, ttl_values = _ttl(write)
-    where, bound = _where(table, partition, write.key)
-    guard, guard_values = _guard(write)
-    return Statement(
-        f"UPDATE {table.name}{ttl} SET {', '.join(f'{column} = ?' for column in write.values)} WHERE {where}{guard}",
-        (*ttl_values, *write.values.values(), *bound, *guard_values),
-    )
+def _write_values(partition: Key, write: Write) -> tuple[Value, ...]:
+    """Return the values of a write in the order of its text's marks."""
+    values, ttl = write.values.values(), () if write.ttl_s is None else (write.ttl_s,)
+    if write.verb is Verb.INSERT:
+        return (*partition, *write.key, *values, *ttl)
+    condition = write.condition
+    expected = condition.columns.values() if isinstance(condition, Expect) else ()
+    guarded = [value for column in expected for value in column if value is not None]
+    return (*ttl, *values, *partition, *write.key, *guarded)
 
 
 def _where(table: Table, partition: Key, clustering: Iterable[Value]) -> tuple[str, tuple[Value, ...]]:
@@ -75,20 +84,17 @@ def _where(table: Table, partition: Key, clustering: Iterable[Value]) -> tuple[s
     return " AND ".join(f"{column} = ?" for column in table.key[: len(bound)]), bound
 
 
-def _ttl(write: Write) -> tuple[str, tuple[int, ...]]:
-    return ("", ()) if write.ttl_s is None else (" USING TTL ?", (write.ttl_s,))
-
-
-def _guard(write: Write) -> tuple[str, tuple[Value, ...]]:
+def _guard(write: Write) -> str:
     if not isinstance(write.condition, Expect):
-        return "", ()
-    columns = write.condition.columns
-    terms = " AND ".join(_term(column, values) for column, values in columns.items())
-    return f" IF {terms}", tuple(v for values in _listed(columns) for v in values)
+        return ""
+    return " IF " + " AND ".join(_term(column, values) for column, values in write.condition.columns.items())
 
 
-def _listed(columns: Mapping[str, tuple[Value, ...]]) -> Iterable[tuple[Value, ...]]:
-    return (tuple(v for v in values if v is not None) for values in columns.values())
+def _guard_shape(write: Write) -> object:
+    """Return what of a guard its text depends on: the columns, and where a null stands among their values."""
+    if not isinstance(write.condition, Expect):
+        return write.condition
+    return tuple([(column, tuple([v is None for v in values])) for column, values in write.condition.columns.items()])
 
 
 def _term(column: str, values: tuple[Value, ...]) -> str:

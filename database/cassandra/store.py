@@ -20,6 +20,7 @@ from ..batch import Applied, Batch, Outcome, Refused, Slice, Unknown
 from ..errors import ClosedError, DatabaseError, ForkedError, SchemaNotAgreed, Unavailable
 from ..settings import CassandraSettings, Consistency
 from ..table import Key, Layout, Row, Table, Value
+from .binding import Ready, ready
 from .connect import READ, SERIAL_READ, SHAPING_S, WRITE, connect
 from .cql import Statement, slice_statement, write_statement
 from .verdict import commit_failed, nothing_happened
@@ -54,7 +55,7 @@ class CassandraStore:
         self._closed = False
         self._cluster, self._session = connect(settings, keyspace=keyspace)
         # The driver keeps prepared statements weakly and loses a batch whose members it has dropped.
-        self._prepared: dict[str, PreparedStatement] = {}
+        self._prepared: dict[str, Ready] = {}
         self._preparing = threading.Lock()
         self._executor = ThreadPoolExecutor(2, thread_name_prefix="slotkeeper-cassandra")
 
@@ -78,10 +79,10 @@ class CassandraStore:
     def commit_soon(self, batch: Batch) -> Future[Outcome]:
         """Commit a batch without blocking: preparing a statement waits for the server, so a new form goes to a thread."""
         self._check_usable()
-        texts = {write_statement(batch.table, batch.partition, write).text for write in batch.writes}
-        if texts <= self._prepared.keys():
-            return self.commit_begun(batch)
-        return self._begun_elsewhere(lambda: self.commit_begun(batch))
+        statements = _statements(batch)
+        if all(statement.text in self._prepared for statement in statements):
+            return self._send_batch(batch, statements)
+        return self._begun_elsewhere(lambda: self._send_batch(batch, statements))
 
     def read(self, table: Table, partition: Key, slices: tuple[Slice, ...], *, serial: bool) -> list[Row]:
         """Read some slices of a partition, all of them at once, and wait. Raises Unavailable."""
@@ -173,10 +174,12 @@ class CassandraStore:
     def commit_begun(self, batch: Batch) -> Future[Outcome]:
         """Send a batch, and return before its outcome. The first batch of a form waits for its statements' preparation."""
         self._check_usable()
-        statements = [write_statement(batch.table, batch.partition, write) for write in batch.writes]
+        return self._send_batch(batch, _statements(batch))
+
+    def _send_batch(self, batch: Batch, statements: list[Statement]) -> Future[Outcome]:
         bound = BatchStatement()
         for statement in statements:
-            bound.add(self._prepare(statement), statement.values)
+            bound.add(self._ready(statement).bind(statement.values))
         response = self._session.execute_async(bound, execution_profile=WRITE)
         return _bridged(
             response,
@@ -208,18 +211,18 @@ class CassandraStore:
         return whole
 
     def _send_read(self, statement: Statement, table: Table, profile: str) -> Future[list[Row]]:
-        bound = self._prepare(statement).bind(statement.values)
+        bound = self._ready(statement).bind(statement.values)
         bound.fetch_size = None  # a slice has its limit; pages would arrive one by one
         response = self._session.execute_async(bound, execution_profile=profile)
         return _bridged(response, lambda rows: [_sliced(table, row) for row in rows], _read_failed)
 
-    def _prepare(self, statement: Statement) -> PreparedStatement:
-        prepared = self._prepared.get(statement.text)
-        if prepared is None:
+    def _ready(self, statement: Statement) -> Ready:
+        found = self._prepared.get(statement.text)
+        if found is None:
             with self._preparing:
-                prepared = self._prepared.get(statement.text) or _prepared(self._session, statement.text)
-                self._prepared[statement.text] = prepared
-        return prepared
+                found = self._prepared.get(statement.text) or ready(_prepared(self._session, statement.text))
+                self._prepared[statement.text] = found
+        return found
 
 
 def _layout(table_id: UUID, columns: list[ServerRow]) -> Layout:
@@ -229,6 +232,10 @@ def _layout(table_id: UUID, columns: list[ServerRow]) -> Layout:
 
     types = {row["column_name"]: row["type"] for row in columns}
     return Layout(part("partition_key"), part("clustering"), types, table_id)
+
+
+def _statements(batch: Batch) -> list[Statement]:
+    return [write_statement(batch.table, batch.partition, write) for write in batch.writes]
 
 
 def _prepared(session: Session, text: str) -> PreparedStatement:
