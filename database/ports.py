@@ -188,7 +188,7 @@ class _ThreadEvent:
         return self._event.is_set()
 
     async def wait(self, timeout_s: float) -> bool:
-        return self._event.wait(timeout_s)
+        return self._event.wait(_bounded(timeout_s))
 
 
 class _LoopEvent:
