@@ -195,12 +195,11 @@ class _Planner:
         for waiter in sorted(self._state.line.values(), key=lambda w: w.ticket):
             if waiter.ticket in self._plan.left:
                 continue
-            if waiter.owner_id in self._state.held:
-                self._dequeue(waiter)  # it has its slot by another way
-            elif not self._grantable() or not self._has_room(Acquire(waiter.owner_id)):
+            has_slot = waiter.owner_id in self._state.held  # by another way
+            if not (has_slot or self._grantable()) or not self._has_room(Acquire(waiter.owner_id)):
                 return
-            else:
-                self._dequeue(waiter)
+            self._dequeue(waiter)
+            if not has_slot:
                 self._serve(waiter, asked.get(waiter.owner_id))
 
     def _serve(self, waiter: Waiter, index: int | None) -> None:
