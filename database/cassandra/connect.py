@@ -5,11 +5,13 @@ from __future__ import annotations
 import socket
 import ssl
 from collections.abc import Mapping
+from ipaddress import ip_address
 from typing import Any
 
+import cassandra
 from cassandra import ConsistencyLevel
 from cassandra.auth import PlainTextAuthProvider
-from cassandra.cluster import Cluster, ExecutionProfile, Session
+from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, Session
 from cassandra.policies import (
     DCAwareRoundRobinPolicy,
     ExponentialReconnectionPolicy,
@@ -18,7 +20,7 @@ from cassandra.policies import (
 )
 from cassandra.query import dict_factory
 
-from ..errors import SettingsError
+from ..errors import SettingsError, Unavailable
 from ..settings import CassandraSettings
 from .verdict import connect_failed, nothing_happened
 
@@ -47,8 +49,9 @@ def _session(cluster: Cluster, settings: CassandraSettings) -> Session:
         session = cluster.connect()
     except Exception as error:
         _check_data_centre(cluster, settings)
-        raise connect_failed(error, ", ".join(settings.hosts)) from error
+        raise connect_failed(error, settings.hosts) from error
     _check_data_centre(cluster, settings)
+    session._default_timeout = settings.request_timeout_s  # for preparing; beside profiles its setter is barred
     return session
 
 
@@ -74,22 +77,31 @@ def _check_data_centre(cluster: Cluster, settings: CassandraSettings) -> None:
 
 
 def _cluster(settings: CassandraSettings) -> Cluster:
-    return Cluster(
-        contact_points=settings.contact_points(),
-        port=settings.port,
-        protocol_version=4,  # on v5 an unknown outcome comes as error 0x1700, which the driver does not know
-        execution_profiles=_profiles(settings),
-        auth_provider=PlainTextAuthProvider(settings.user, settings.secret()) if settings.user else None,
-        ssl_context=tls_context(settings) if settings.tls else None,
-        ssl_options=_server_name(settings),
+    options = _options(settings)
+    try:
+        return Cluster(**options)
+    except (cassandra.UnresolvableContactPoints, UnicodeError) as error:  # the latter for what no name can be
+        names = ", ".join(settings.hosts)
+        raise Unavailable(f"No address is known for {names}. Is the name right, does the resolver answer?") from error
+
+
+def _options(settings: CassandraSettings) -> dict[str, Any]:
+    return {
+        "contact_points": settings.contact_points(),
+        "port": settings.port,
+        "protocol_version": 4,  # on v5 an unknown outcome comes as error 0x1700, which the driver does not know
+        "execution_profiles": _profiles(settings),
+        "auth_provider": PlainTextAuthProvider(settings.user, settings.secret()) if settings.user else None,
+        "ssl_context": tls_context(settings) if settings.tls else None,
+        "ssl_options": _server_name(settings),
         # Without it every request over 4 KiB waits 40 ms for a delayed ACK.
-        sockopts=[(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],
-        reconnection_policy=ExponentialReconnectionPolicy(1, 60, max_attempts=None),  # the default gives up for ever
-        connect_timeout=settings.connect_timeout_s,
-        control_connection_timeout=settings.connect_timeout_s,
-        max_schema_agreement_wait=SHAPING_S,
-        monitor_reporting_enabled=False,
-    )
+        "sockopts": [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],
+        "reconnection_policy": ExponentialReconnectionPolicy(1, 60, max_attempts=None),  # the default gives up for ever
+        "connect_timeout": settings.connect_timeout_s,
+        "control_connection_timeout": settings.connect_timeout_s,
+        "max_schema_agreement_wait": SHAPING_S,
+        "monitor_reporting_enabled": False,
+    }
 
 
 def _profiles(settings: CassandraSettings) -> dict[str, ExecutionProfile]:
@@ -108,7 +120,9 @@ def _profiles(settings: CassandraSettings) -> dict[str, ExecutionProfile]:
             row_factory=dict_factory,
         )
 
-    return {name: profile(level) for name, level in ((WRITE, commit), (READ, commit), (SERIAL_READ, serial))}
+    # The driver's own default would guess a data centre, and send again.
+    levels = {EXEC_PROFILE_DEFAULT: commit, WRITE: commit, READ: commit, SERIAL_READ: serial}
+    return {name: profile(level) for name, level in levels.items()}
 
 
 def tls_context(settings: CassandraSettings) -> ssl.SSLContext:
@@ -119,7 +133,8 @@ def tls_context(settings: CassandraSettings) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=settings.tls_ca_file)
         if settings.tls_cert_file is not None:
-            context.load_cert_chain(settings.tls_cert_file, settings.tls_key_file)
+            # A key under a pass phrase is refused. Without a password here, OpenSSL would ask the terminal for one.
+            context.load_cert_chain(settings.tls_cert_file, settings.tls_key_file, password="")
     except (OSError, ssl.SSLError) as error:
         files = [settings.tls_ca_file, settings.tls_cert_file, settings.tls_key_file]
         named = ", ".join(file for file in files if file)
@@ -131,8 +146,17 @@ def tls_context(settings: CassandraSettings) -> ssl.SSLContext:
 
 
 def _server_name(settings: CassandraSettings) -> Mapping[str, Any] | None:
-    """Return the name that the certificate must have. Left alone, the driver checks the address that it resolved."""
+    """Return the name that every certificate must have. Left alone, the driver checks each node for its own address."""
     name = settings.tls_server_name
     if name is None and len(settings.hosts) == 1:
-        name = settings.contact_points()[0][0]
+        host = settings.contact_points()[0][0]
+        name = None if _is_address(host) else host
     return {"server_hostname": name} if settings.tls and name else None
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True

@@ -6,6 +6,7 @@ The table is spec section 3.3. It holds because nothing here is ever sent twice:
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 
 import cassandra
 from cassandra import ConsistencyLevel, DriverException, OperationTimedOut, ReadFailure, ReadTimeout
@@ -51,27 +52,32 @@ def nothing_happened(error: BaseException) -> DatabaseError:
     return StatementRejected(f"The database rejected the statement: {text}. Nothing was changed.")
 
 
-def connect_failed(error: BaseException, where: str) -> DatabaseError:
-    """Return our error for a connection that did not come about."""
-    cause = root_cause(error)
-    if isinstance(cause, cassandra.AuthenticationFailed):
-        return LoginRefused(f"{where} refused the login: {first_line(cause)}. Check the user and the password.")
-    return Unavailable(f"No connection to {where}: {first_line(cause)}. Is it running, and are host and port right?")
+def connect_failed(error: BaseException, hosts: Iterable[str]) -> DatabaseError:
+    """Return our error for a connection that did not come about. A refused login is what to mend, whoever else is down."""
+    where, causes = ", ".join(hosts), list(_causes(error))
+    for cause in causes:
+        if isinstance(cause, cassandra.AuthenticationFailed):
+            return LoginRefused(f"{where} refused the login: {first_line(cause)}. Check the user and the password.")
+    return Unavailable(
+        f"No connection to {where}: {first_line(causes[0])}. Is it running, and are host and port right?"
+    )
 
 
-def root_cause(error: BaseException) -> BaseException:
-    """Return what one of the hosts said, where the driver only says that no host would do."""
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Give what each of the hosts said, where the driver only says that no host would do."""
     if isinstance(error, NoHostAvailable) and error.errors:
-        causes = error.errors.values() if isinstance(error.errors, dict) else error.errors
-        return root_cause(next(iter(causes)))
-    return error
+        for each in error.errors.values() if isinstance(error.errors, dict) else error.errors:
+            yield from _causes(each)
+    else:
+        yield error
 
 
 def first_line(error: BaseException) -> str:
     """Return the one line of an error that a person can use."""
-    error = root_cause(error)
+    error = next(_causes(error))
     text = getattr(error, "message", None) if isinstance(error, ErrorMessage) else str(error)
-    quoted = re.search(r'message="(.+)"', str(text))  # Error from server: code=2200 [Invalid query] message="..."
+    # Error from server: code=2200 [Invalid query] message="..."
+    quoted = re.search(r'message="(.+)"', str(text), re.DOTALL)
     lines = (quoted[1] if quoted else str(text or "")).strip().splitlines()
     return lines[0].rstrip(".") if lines else type(error).__name__
 

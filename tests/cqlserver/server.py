@@ -7,7 +7,7 @@ import re
 import socket
 import ssl
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from threading import Condition, Thread
 from types import TracebackType
@@ -31,7 +31,8 @@ class ScriptedServer:
 
     One lightweight transaction takes its answer from the script, or else from `on_lwt`, or else is applied. All callables
     run on the server's one thread, one after the other: they must not block (return `Late` instead), and a store behind
-    them needs no lock. `hosts` are loopback addresses that share one port, one script and one record.
+    them needs no lock. `hosts` are loopback addresses that share one port, one script and one record; `tls` may
+    name a context for each.
     """
 
     def __init__(
@@ -42,7 +43,7 @@ class ScriptedServer:
         hosts: Sequence[str | Host] = ("127.0.0.1",),
         dialect: Dialect = "cassandra",
         credentials: tuple[str, str] | None = None,
-        tls: ssl.SSLContext | None = None,
+        tls: ssl.SSLContext | Mapping[str, ssl.SSLContext] | None = None,
         cluster_name: str = "scripted",
     ) -> None:
         self.hosts = [Host(host) if isinstance(host, str) else host for host in hosts]
@@ -57,6 +58,7 @@ class ScriptedServer:
         self.on_read: Callable[[Request], ReadAnswer] | None = None
         self.on_write: Callable[[Request], Answer] | None = None
         self.on_schema: Callable[[Request], Answer] | None = None
+        self.on_prepare: Callable[[Request], Answer] | None = None
         self._tls = tls
         self._script: deque[Scripted] = deque()
         self._requests: list[Request] = []
@@ -145,6 +147,8 @@ class ScriptedServer:
                 return self._read(request)
             case "write":
                 return self.on_write or Done()
+            case "prepare":
+                return self.on_prepare or Done()
             case "schema":
                 return self._schema(request)
             case "unprepared":
@@ -223,8 +227,9 @@ class ScriptedServer:
 
     async def _listen(self, host: str) -> None:
         node = next(each for each in self.hosts if each.address == host)
+        tls = self._tls[host] if isinstance(self._tls, Mapping) else self._tls
         self._listeners[host] = await self._loop.create_server(
-            lambda: self._connection(node), sock=self._parked.pop(host), ssl=self._tls, start_serving=False
+            lambda: self._connection(node), sock=self._parked.pop(host), ssl=tls, start_serving=False
         )
         await self._listeners[host].start_serving()
 
