@@ -25,21 +25,12 @@ from uuid import UUID
 import msgspec
 
 from .batch import Absent, Applied, Batch, Expect, Outcome, Refused, Slice, Unknown, Verb, Write
-from .errors import (
-    ClosedError,
-    DatabaseError,
-    ForkedError,
-    StatementRejected,
-    StoreDamaged,
-    StoreFull,
-    TableMissing,
-    Unavailable,
-)
+from .errors import ClosedError, ForkedError, StoreDamaged
+from .sqlitefile import opened, result_code, roll_back, sorted_errors
 from .table import Key, Kind, Layout, Row, Table, Value
 
 T = TypeVar("T")
 
-APPLICATION_ID = 0x534B4550  # "SKEP": tells our files from other people's
 FOREVER = 1 << 62
 BUSY_S = 10.0  # how long a writer waits for another one before it answers Unavailable
 
@@ -96,24 +87,20 @@ class SqliteStore:
         self._lock = threading.Lock()
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="slotkeeper-sqlite")
         self._closed = False
-        self._connection = _connected(self.path, busy_s)
+        self._connection = opened(self.path, busy_s)
 
     def __repr__(self) -> str:
         return f"<SqliteStore {self.path}{' closed' if self._closed else ''}>"
 
     def commit(self, batch: Batch) -> Outcome:
         """Apply a batch or refuse it. Raises Unavailable, StoreFull or StoreDamaged when nothing was changed."""
-        with self._connected() as connection, _sorted_errors(self.path):
-            connection.execute("BEGIN IMMEDIATE")
+        with self._connected() as connection, sorted_errors(self.path):
             try:
+                connection.execute("BEGIN IMMEDIATE")
                 outcome = self._decide(connection, batch)
-            except BaseException:
-                _roll_back(connection)
-                raise
-            if isinstance(outcome, Refused):
-                _roll_back(connection)
-                return outcome
-            return _finished(connection)
+                return outcome if isinstance(outcome, Refused) else _finished(connection)
+            finally:
+                roll_back(connection)  # what is not committed, also when a Ctrl-C cuts in: it would lock everybody out
 
     def commit_begun(self, batch: Batch) -> Future[Outcome]:
         """Commit a batch in this thread; what it raises comes out of the future."""
@@ -126,7 +113,7 @@ class SqliteStore:
 
     def read(self, table: Table, partition: Key, slices: tuple[Slice, ...], *, serial: bool) -> list[Row]:
         """Return the rows of some slices. What one host has committed is visible at once, so `serial` changes nothing."""
-        with self._connected() as connection, _sorted_errors(self.path):
+        with self._connected() as connection, sorted_errors(self.path):
             return [row for part in slices for row in self._sliced(connection, table, partition, part)]
 
     def read_begun(self, table: Table, partition: Key, slices: tuple[Slice, ...], *, serial: bool) -> Future[list[Row]]:
@@ -140,13 +127,13 @@ class SqliteStore:
 
     def columns(self, table: str) -> Mapping[str, str]:
         """Return the columns of a table and their SQL types; empty when there is no such table."""
-        with self._connected() as connection, _sorted_errors(self.path):
+        with self._connected() as connection, sorted_errors(self.path):
             found = connection.execute("SELECT name, lower(type) FROM pragma_table_info(?)", (table,)).fetchall()
         return dict(found)
 
     def layout(self, table: str) -> Layout | None:
         """Return the table as the file has it, its whole key as the partition; None when there is no such table."""
-        with self._connected() as connection, _sorted_errors(self.path):
+        with self._connected() as connection, sorted_errors(self.path):
             query = "SELECT name, lower(type), pk FROM pragma_table_info(?)"
             found = connection.execute(query, (table,)).fetchall()
         key = tuple(name for name, _, place in sorted(found, key=lambda column: column[2]) if place)
@@ -154,17 +141,21 @@ class SqliteStore:
 
     def shape(self, statement: str) -> None:
         """Run one statement that creates or alters a table."""
-        with self._connected() as connection, _sorted_errors(self.path):
+        with self._connected() as connection, sorted_errors(self.path):
             connection.execute(statement)
 
     def close(self) -> None:
         """Close the file. Safe to call twice."""
+        if os.getpid() != self._pid:
+            self._closed = (
+                True  # the connection is the parent's to close, and a thread of the parent's may hold the lock
+            )
+            return
         with self._lock:
             if self._closed:
                 return
             self._closed = True
-            if os.getpid() == self._pid:  # the parent's connection is not the child's to close
-                self._connection.close()
+            self._connection.close()
         self._executor.shutdown(wait=True)
 
     def _check_usable(self) -> None:
@@ -190,7 +181,7 @@ class SqliteStore:
             shown = {w.key: row for w in batch.writes if w.condition and (row := seen[w.key]) is not None}
             return Refused({key: {**_named(batch, key), **row} for key, row in shown.items()})
         after = _after(batch, before, now_ms)
-        _replace(connection, batch, after)
+        _replace(connection, batch, after, now_ms)
         return Applied()
 
     def _sliced(
@@ -226,30 +217,6 @@ def _done(work: Callable[[], T]) -> Future[T]:
     return future
 
 
-def _connected(path: Path, busy_s: float) -> sqlite3.Connection:
-    with _sorted_errors(path):
-        connection = sqlite3.connect(path, timeout=busy_s, isolation_level=None, check_same_thread=False)
-        try:
-            _prepare(connection, path)
-        except BaseException:
-            connection.close()
-            raise
-    return connection
-
-
-def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    (kept_by,) = connection.execute("PRAGMA application_id").fetchone()
-    if kept_by != APPLICATION_ID:
-        (objects,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-        if objects or kept_by:
-            raise StoreDamaged(
-                f"{path} is a SQLite file of some other program. Name another file; nothing was written to it."
-            )
-        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = FULL")
-
-
 def _named(batch: Batch, key: Key) -> dict[str, Value]:
     return dict(zip(batch.table.key, batch.partition + key, strict=True))
 
@@ -273,13 +240,13 @@ def _after(batch: Batch, before: Mapping[Key, _Stored], now_ms: int) -> dict[Key
     return after
 
 
-def _replace(connection: sqlite3.Connection, batch: Batch, after: Mapping[Key, _Stored | None]) -> None:
+def _replace(connection: sqlite3.Connection, batch: Batch, after: Mapping[Key, _Stored | None], now_ms: int) -> None:
     table = batch.table
     marks = ", ".join("?" * (len(table.columns) + 2))
     where = " AND ".join(f"{column} = ?" for column in table.key)
     for key, stored in after.items():
         whole_key = [_to_sql(value) for value in batch.partition + key]
-        if stored is None:
+        if stored is None or stored.at(now_ms) is None:
             connection.execute(f"DELETE FROM {table.name} WHERE {where}", whole_key)
             continue
         values = [_to_sql(stored.values.get(column)) for column in table.values]
@@ -299,13 +266,15 @@ def _stored(connection: sqlite3.Connection, table: Table, whole_key: Key) -> _St
 
 def _opened(table: Table, cells: tuple[object, ...]) -> _Stored:
     first = len(table.key)
-    values = {c: _from_sql(k, cell) for (c, k), cell in zip(table.values.items(), cells[first:], strict=False)}
     marker_until, expiry = cells[-2], cells[-1]
-    return _Stored(
-        values,
-        marker_until if isinstance(marker_until, int) else None,
-        msgspec.json.decode(expiry, type=dict[str, int]) if isinstance(expiry, str) else {},
-    )
+    try:
+        return _Stored(
+            {c: _from_sql(k, cell) for (c, k), cell in zip(table.values.items(), cells[first:], strict=False)},
+            marker_until if isinstance(marker_until, int) else None,
+            msgspec.json.decode(expiry, type=dict[str, int]) if isinstance(expiry, str) else {},
+        )
+    except (ValueError, msgspec.MsgspecError) as error:
+        raise StoreDamaged(f"A row of {table.name} is damaged ({error}). Restore a copy of the file.") from error
 
 
 def _key_of(table: Table, cells: tuple[object, ...]) -> dict[str, Value]:
@@ -326,50 +295,12 @@ def _from_sql(kind: Kind, cell: object) -> Value:
     return UUID(str(cell)) if kind is Kind.UUID else str(cell)
 
 
-def _roll_back(connection: sqlite3.Connection) -> None:
-    if connection.in_transaction:
-        connection.execute("ROLLBACK")
-
-
 def _finished(connection: sqlite3.Connection) -> Outcome:
     try:
         connection.execute("COMMIT")
     except sqlite3.OperationalError as error:
-        _roll_back(connection)
-        if _code(error) == sqlite3.SQLITE_IOERR:
+        if result_code(error) == sqlite3.SQLITE_IOERR:
             # The frames may have reached the log before its sync failed: a recovery could still find them whole.
             return Unknown(error)
         raise
     return Applied()
-
-
-def _code(error: sqlite3.Error) -> int:
-    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-
-
-@contextmanager
-def _sorted_errors(path: Path) -> Iterator[None]:
-    """Turn SQLite's errors into ours, by its primary result code."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        raise _ours(path, error) from error
-
-
-def _ours(path: Path, error: sqlite3.Error) -> DatabaseError:
-    match _code(error):
-        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-            return Unavailable(f"{path} was kept busy by another process. Nothing was changed; try again.")
-        case sqlite3.SQLITE_FULL:
-            return StoreFull(f"The disk under {path} is full. Nothing was changed; make room and try again.")
-        case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
-            return StoreDamaged(
-                f"{path} is damaged, or no SQLite file ({error}). Nothing was changed; restore a copy of it."
-            )
-        case sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM | sqlite3.SQLITE_IOERR:
-            return Unavailable(
-                f"{path} cannot be opened or written ({error}). Does its folder exist, and may you write there?"
-            )
-        case _:
-            rejected = TableMissing if "no such table" in str(error) else StatementRejected
-            return rejected(f"{path}: {error}. Nothing was changed; does the file have the schema of this version?")

@@ -315,12 +315,14 @@ def test_refusal_shows_the_guarded_rows_that_exist_and_no_others(room: Room) -> 
     assert {key: row["holder"] for key, row in shown.items()} == {ONE: "ada", TWO: "ben", THREE: "ada"}
 
 
-def test_refusal_shows_the_columns_that_the_guards_name(room: Room) -> None:
+def test_refusal_shows_the_key_and_the_columns_that_the_guards_name(room: Room) -> None:
     room.put(ONE, {"holder": "ada", "version": 1_700_000_000_001, "slot": None})
 
     shown = room.shown(update(ONE, BEN, expect={"holder": ("ben",), "version": (5,), "slot": (None,)}))
 
-    assert {column: shown[ONE][column] for column in ("holder", "version", "slot")} == {
+    assert {column: shown[ONE][column] for column in ("shelf", "name", "holder", "version", "slot")} == {
+        "shelf": 1,
+        "name": "",
         "holder": "ada",
         "version": 1_700_000_000_001,
         "slot": None,
