@@ -104,59 +104,51 @@ class Batch:
     writes: tuple[Write, ...]
 
     def __post_init__(self) -> None:
-        self.table.check_partition(self.partition)
-        if not any(write.condition is not None for write in self.writes):
-            raise ValueError(f"{self.table.name}: a batch without a guard: nobody could tell whether it was late")
-        if len(self.writes) > MOST_WRITES:
-            raise ValueError(f"{self.table.name}: {len(self.writes)} writes in one batch, at most {MOST_WRITES}")
-        for write in self.writes:
-            self._check_names(write)
-            self._check_values(write)
-        self._check_rows()
-        self._check_deletions()
+        table, writes = self.table, self.writes
+        table.check_partition(self.partition)
+        if all(write.condition is None for write in writes):
+            raise ValueError(f"{table.name}: a batch without a guard: nobody could tell whether it was late")
+        if len(writes) > MOST_WRITES:
+            raise ValueError(f"{table.name}: {len(writes)} writes in one batch, at most {MOST_WRITES}")
+        for write in writes:
+            _check_columns(table, write)
+        rows: dict[Key, list[Write]] = {}
+        for write in writes:
+            rows.setdefault(write.key, []).append(write)
+        for key, of_row in rows.items():
+            if len(of_row) > 1:
+                _check_row(table, key, of_row)
 
-    def _check_rows(self) -> None:
-        """Refuse what CQL refuses or leaves open: two kinds of condition on a row, a column set twice."""
-        kinds: dict[Key, type] = {}
-        cells: set[tuple[Key, str]] = set()
-        for write in self.writes:
-            if write.condition is not None and kinds.setdefault(write.key, type(write.condition)) is not type(
-                write.condition
-            ):
-                raise ValueError(f"{self.table.name}: two kinds of condition on the row {write.key}")
-            for cell in ((write.key, column) for column in write.values):
-                if cell in cells:
-                    raise ValueError(f"{self.table.name}: {cell[1]} of the row {write.key} is set twice in one batch")
-                cells.add(cell)
 
-    def _check_deletions(self) -> None:
-        """Refuse two ways of life for one row.
+def _check_columns(table: Table, write: Write) -> None:
+    """Refuse what is not the whole key of a row, a column that is no value column, and a value that one does not keep."""
+    if len(write.key) != len(table.clustering) or None in write.key:
+        raise ValueError(f"{table.name}: {write.key} is not the whole key of a row")
+    for column, value in zip(table.clustering, write.key, strict=True):
+        table.check(column, value)
+    for column, value in write.values.items():
+        table.check_value(column, value)
+    if isinstance(write.condition, Expect):
+        for column, values in write.condition.columns.items():
+            for value in values:
+                table.check_value(column, value)
 
-        In Cassandra a row's deletion takes with it whatever else the batch writes to the row, in any order. Of two inserts
-        the one with the TTL would decide when the row ends.
-        """
-        deleted = {write.key for write in self.writes if write.verb is Verb.DELETE}
-        inserted: dict[Key, int | None] = {}
-        for write in self.writes:
-            if write.verb is not Verb.DELETE and write.key in deleted:
-                raise ValueError(f"{self.table.name}: the row {write.key} is deleted and written in one batch")
-            if write.verb is Verb.INSERT and inserted.setdefault(write.key, write.ttl_s) != write.ttl_s:
-                raise ValueError(f"{self.table.name}: the row {write.key} is inserted twice, with different TTLs")
 
-    def _check_names(self, write: Write) -> None:
-        if len(write.key) != len(self.table.clustering) or None in write.key:
-            raise ValueError(f"{self.table.name}: {write.key} is not the whole key of a row")
-        named = {*write.values, *(write.condition.columns if isinstance(write.condition, Expect) else ())}
-        if strange := named - set(self.table.values):
-            raise ValueError(f"{self.table.name} has no value column {', '.join(sorted(strange))}")
+def _check_row(table: Table, key: Key, writes: list[Write]) -> None:
+    """Refuse what CQL refuses or leaves open of several writes to one row, and two ways of life for it.
 
-    def _check_values(self, write: Write) -> None:
-        for column, value in (*zip(self.table.clustering, write.key, strict=True), *write.values.items()):
-            self.table.check(column, value)
-        if isinstance(write.condition, Expect):
-            for column, values in write.condition.columns.items():
-                for value in values:
-                    self.table.check(column, value)
+    In Cassandra a row's deletion takes with it whatever else the batch writes to the row, in any order. Of two inserts the
+    one with the TTL would decide when the row ends.
+    """
+    if len({type(write.condition) for write in writes if write.condition is not None}) > 1:
+        raise ValueError(f"{table.name}: two kinds of condition on the row {key}")
+    columns = [column for write in writes for column in write.values]
+    if twice := {column for column in columns if columns.count(column) > 1}:
+        raise ValueError(f"{table.name}: {', '.join(sorted(twice))} of the row {key} is set twice in one batch")
+    if len({write.verb is Verb.DELETE for write in writes}) > 1:
+        raise ValueError(f"{table.name}: the row {key} is deleted and written in one batch")
+    if len({write.ttl_s for write in writes if write.verb is Verb.INSERT}) > 1:
+        raise ValueError(f"{table.name}: the row {key} is inserted twice, with different TTLs")
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,6 +80,10 @@ class Port(Protocol):
 
     async def sleep(self, seconds: float) -> None: ...
 
+    async def give_way(self) -> None:
+        """Let others who are ready go on first, for the blink of an eye."""
+        ...
+
     def now(self) -> float:
         """Return seconds on a clock that only goes forward. Deadlines are counted on it."""
         ...

@@ -6,7 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Coroutine
-from concurrent.futures import Future, wait
+from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
@@ -17,6 +17,7 @@ from .table import Key, Row, Table
 
 T = TypeVar("T")
 LONGEST_WAIT_S = 86_400.0
+BLINK_S = 0.000_05
 
 
 class _Clock:
@@ -56,6 +57,10 @@ class BlockingPort(_Clock):
     async def sleep(self, seconds: float) -> None:
         """Block this thread for a while."""
         time.sleep(seconds)  # noqa: ASYNC251 - this port never suspends, and no loop runs it
+
+    async def give_way(self) -> None:
+        """Let other threads have the interpreter."""
+        time.sleep(BLINK_S)  # noqa: ASYNC251 - as above
 
     def event(self) -> Event:
         """Return an event for threads."""
@@ -99,6 +104,10 @@ class AsyncioPort(_Clock):
         """Let the loop go on for a while."""
         await asyncio.sleep(seconds)
 
+    async def give_way(self) -> None:
+        """Let the loop come round once."""
+        await asyncio.sleep(0)
+
     def event(self) -> Event:
         """Return an event for tasks of this loop, which any thread may set."""
         return _LoopEvent(asyncio.get_running_loop())
@@ -127,8 +136,8 @@ class _ThreadPending(Generic[T]):
         return self._future.done()
 
     async def wait(self, timeout_s: float) -> bool:
-        if not self._future.done():
-            wait((self._future,), _bounded(timeout_s))
+        with suppress(TimeoutError, CancelledError):
+            self._future.exception(_bounded(timeout_s))
         return self._future.done()
 
     def result(self) -> T:
@@ -192,31 +201,48 @@ class _ThreadEvent:
 
 
 class _LoopEvent:
+    """Like asyncio.Event, but any thread may set it, and a wait with a timeout costs one timer and no task."""
+
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop, self._event, self._is_set = loop, asyncio.Event(), False
+        self._loop, self._thread = loop, threading.get_ident()
+        self._is_set = False
+        self._waiters: list[asyncio.Future[None]] = []
 
     def set(self) -> None:
         self._is_set = True  # at once, also for the thread that asks before the loop comes round
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            self._loop.call_soon_threadsafe(self._show)
+        if threading.get_ident() == self._thread:
+            self._wake()
+        else:
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                self._loop.call_soon_threadsafe(self._wake)
 
     def clear(self) -> None:
         self._is_set = False
-        self._event.clear()
 
     def is_set(self) -> bool:
         return self._is_set
 
     async def wait(self, timeout_s: float) -> bool:
+        if self._is_set:
+            return True
+        waiter = self._loop.create_future()
+        self._waiters.append(waiter)
+        timer = self._loop.call_later(_bounded(timeout_s), _release, waiter)
         try:
-            async with asyncio.timeout(_bounded(timeout_s)):
-                return await self._event.wait()
-        except TimeoutError:
-            return self._is_set
+            await waiter
+        finally:
+            timer.cancel()
+            self._waiters.remove(waiter)
+        return self._is_set
 
-    def _show(self) -> None:
-        if self._is_set:  # not cleared meanwhile
-            self._event.set()
+    def _wake(self) -> None:
+        for waiter in self._waiters:
+            _release(waiter)
+
+
+def _release(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
 
 
 def _bounded(timeout_s: float) -> float:

@@ -99,6 +99,12 @@ class Table:
         if takes is None or not (takes(value) or (value is None and column in self.values)):
             raise ValueError(f"{self.name}: the {self.kind(column)} column {column} takes no {value!r}")
 
+    def check_value(self, column: str, value: Value) -> None:
+        """Raise ValueError for a column that is no value column, or a value that it does not keep."""
+        if column not in self.values:
+            raise ValueError(f"{self.name} has no value column {column}")
+        self.check(column, value)
+
     def check_partition(self, partition: Key) -> None:
         """Raise ValueError for what is not the whole key of a partition."""
         if len(partition) != len(self.partition):

@@ -25,6 +25,7 @@ from .waiting import LEAVING_S, WaitingHere
 Dice = Callable[[], float]
 MOST_BLOCKED = 10  # times that an owner's row refuses a batch and no reading shows its token
 LONGEST_BACKOFF_S = 0.25
+GATHER_SHARE = 0.25  # of the last batch's trip, at most, is spent on waiting for company
 
 
 @dataclass(slots=True)
@@ -50,6 +51,7 @@ class Bucket:
         self._wanted = _Wanted()
         self._flight: Flight | None = None
         self._refusals = 0
+        self._crowd, self._trip_s = 0, 0.0  # how many the last batch answered, and how long it took
         self._place = ref.tokens.start + int(dice() * len(ref.tokens))
 
     async def ask(self, operation: Operation, deadline: float, stand_until: float | None = None) -> Answer:
@@ -164,6 +166,7 @@ class Bucket:
     async def _take_off(self, deadline: float) -> None:
         """Send the next batch, after reading what it needs; answer what needs none."""
         self._put_back(self._line.leavers())
+        await self._gather()
         try:
             state = await self._known_state(deadline)
         except (DatabaseError, BeingDeleted) as error:
@@ -181,6 +184,14 @@ class Bucket:
         for index, answer in planned.at_once:
             self._answer(calls[index], answer)
         self._put_back(calls[index] for index in reversed(planned.later))
+
+    async def _gather(self) -> None:
+        """Wait a moment for those whom the last batch has answered: they come back all at once. A lone caller waits for none."""
+        until = self._port.now() + self._trip_s * GATHER_SHARE
+        while (here := len(self._inbox)) < self._crowd and self._port.now() < until:
+            await self._port.give_way()
+            if len(self._inbox) == here:
+                return
 
     def _claimed_calls(self) -> list[Call]:
         """Take everything out of the inbox that its caller has not given up."""
@@ -311,6 +322,7 @@ class Bucket:
 
     def _landed(self, flight: Flight) -> None:
         self._flight, self._refusals = None, 0
+        self._crowd, self._trip_s = len(flight.calls) + len(flight.plan.served), self._port.now() - flight.began_at
         assert self._state is not None
         flight.plan.apply(self._state)
         taken = [number for number, token in flight.plan.tokens.items() if token.holder is not None]
