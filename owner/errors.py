@@ -20,7 +20,7 @@ class OwnerIdError(SlotkeeperError, ValueError):
         super().__init__(f"owner id {_shown(text)} is wrong at byte {position}: {reason}")
 
 
-class ReservedOwner(OwnerIdError):  # noqa: N818 - an error is named for what happened
+class ReservedOwner(OwnerIdError):
     """An owner_id is one that slotkeeper keeps for its own rows (NONE, FREE and their family): a hold stored under it
     would read as a free slot. Give the owner a workflow id, or the run id of a real run.
     """
@@ -42,7 +42,7 @@ class OwnerFieldError(SlotkeeperError, ValueError):
         super().__init__(f"{field} of an owner {reason}")
 
 
-class NoBucket(SlotkeeperError, ValueError):  # noqa: N818 - an error is named for what happened
+class NoBucket(SlotkeeperError, ValueError):
     """An owner has no bucket where there are fewer than one. Pass how many the semaphore has: ceil(size / bucket_size).
 
     `buckets` is the number that was passed.

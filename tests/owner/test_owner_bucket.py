@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from slotkeeper.owner import NoBucket, OwnerIdError, bucket_of, fingerprint32
 
 GOLDEN = json.loads(Path(__file__).with_name("fingerprint32.json").read_text("utf-8"))["rows"]

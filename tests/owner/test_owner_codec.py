@@ -8,6 +8,7 @@ import enum
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from slotkeeper import SlotkeeperError
 from slotkeeper.owner import Owner, OwnerFieldError, OwnerIdError
 

@@ -7,6 +7,7 @@ import dataclasses
 import pickle
 
 import pytest
+
 from slotkeeper.owner import (
     FREE,
     NONE,

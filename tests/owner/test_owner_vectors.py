@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from slotkeeper.owner import FREE, NONE, Owner, OwnerIdError, bucket_of
 
 REPOSITORY = Path(__file__).parents[2]
