@@ -50,7 +50,7 @@ $(INSTALLED): pyproject.toml $(SOURCES) | $(BIN)/python
 	@touch $@
 
 $(SOURCES): FORCE | $(BIN)/python
-	@find . \( -name '.?*' -o -name build -o -path ./tests \) -prune -o \( -name '*.py' -o -name '*.cql' \) -print \
+	@find . \( -name '.?*' -o -name build -o -path ./tests \) -prune -o \( -name '*.py' -o -name '*.cql' -o -name '*.sql' -o -name '*.json' \) -print \
 	    | sort > $@.new
 	@cmp -s $@ $@.new && rm $@.new || mv $@.new $@
 
