@@ -220,6 +220,7 @@ class CassandraStore:
         found = self._prepared.get(statement.text)
         if found is None:
             with self._preparing:
+                self._check_usable()  # closed, perhaps, while this thread waited for its turn
                 found = self._prepared.get(statement.text) or ready(_prepared(self._session, statement.text))
                 self._prepared[statement.text] = found
         return found

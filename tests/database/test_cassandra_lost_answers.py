@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import time
 from threading import Event
 
 import cassandra
@@ -114,6 +115,7 @@ def test_other_hosts_serve_while_one_is_down(fresh: Bench, down: str) -> None:
 
 
 def test_nothing_is_sent_and_nothing_happened_when_no_host_is_up(fresh: Bench) -> None:
+    assert fresh.commit() == Applied()
     for host in fresh.server.hosts:
         fresh.server.stop(host.address)
     for _ in range(2):  # by these the driver learns that its connections are gone
@@ -121,7 +123,7 @@ def test_nothing_is_sent_and_nothing_happened_when_no_host_is_up(fresh: Bench) -
 
     with pytest.raises(Unavailable, match="Nothing was changed; try again"):
         fresh.commit()
-    assert fresh.sent == []
+    assert len(fresh.sent) == 1
 
 
 # The store is closed
@@ -201,6 +203,14 @@ def test_preparing_that_fails_means_that_nothing_happened(hasty: Bench, answer: 
     with pytest.raises(Unavailable):
         hasty.commit()
     assert hasty.sent == []
+
+
+def test_preparing_waits_no_longer_than_a_request(hasty: Bench) -> None:
+    hasty.server.on_prepare = lambda request: Silence()
+    started = time.monotonic()
+
+    assert hasty.told() == Unavailable
+    assert time.monotonic() - started < 5
 
 
 def test_form_whose_preparing_failed_is_prepared_by_the_next_commit(fresh: Bench) -> None:

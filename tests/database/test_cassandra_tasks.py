@@ -14,9 +14,20 @@ import pytest
 from cassandra.connection import ConnectionShutdown
 from contract.faces import Face
 from cqlserver import CutAfter, Late, Request, ScriptedServer, Silence
-from scriptedstore import DOMAIN, HOSTS, SERVED, TOKENS, Bench, answered, checked, grant, opened, silent, told
+from scriptedstore import DOMAIN, HASTY_S, HOSTS, SERVED, TOKENS, Bench, answered, checked, grant, opened, silent, told
 
-from slotkeeper.database import Applied, AsyncioPort, Outcome, Refused, Row, Slice
+from slotkeeper.database import (
+    Applied,
+    AsyncioPort,
+    ClosedError,
+    DatabaseError,
+    Outcome,
+    Refused,
+    Row,
+    Slice,
+    Unavailable,
+)
+from slotkeeper.database.port import Pending
 
 BOUND_S = 10.0
 
@@ -143,6 +154,30 @@ def test_commit_cancelled_while_its_form_is_prepared_is_sent_at_most_once(tasks:
 
     assert tasks.face.run(core()) == Applied()
     assert len(tasks.sent) in (1, 2)
+
+
+def test_closing_while_a_form_is_prepared_means_that_nothing_happened() -> None:
+    with ScriptedServer([SERVED], hosts=HOSTS) as server, opened(server, request_timeout_s=HASTY_S) as store:
+        server.on_prepare = lambda request: Silence()
+
+        async def core() -> list[type[BaseException]]:
+            port = AsyncioPort(store)
+            pending = [port.begin_commit(grant(each)) for each in range(3)]
+            await asyncio.to_thread(server.wait_for, 1, "prepare")
+            store.close()
+            assert [await each.wait(BOUND_S) for each in pending] == [True] * 3
+            return [error_of(each) for each in pending]
+
+        preparing, *waiting = run(core())
+        assert preparing is Unavailable
+        assert waiting == [ClosedError] * 2
+        assert server.lwts == []
+
+
+def error_of(pending: Pending[Outcome]) -> type[BaseException]:
+    with pytest.raises(DatabaseError) as raised:
+        pending.result()
+    return raised.type
 
 
 def test_preparing_does_not_hold_up_the_loop(tasks: Bench) -> None:
