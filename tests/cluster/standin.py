@@ -6,6 +6,7 @@ that name that is here already, or can be pulled, is left as it is.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import shutil
@@ -18,9 +19,8 @@ import docker
 import docker.errors
 
 from .container import IMAGE, STAND_IN, NoImage, engine, pull
-from .jars import jars
+from .jars import VERSION, jars
 from .node import TEMPLATES
-from .places import cache_folder
 
 # The last Debian with Java 17, whatever this machine runs. Its Python is the one that cqlsh's wheels must fit.
 SUITE, SUITE_PYTHON = "bookworm", "3.11"
@@ -39,28 +39,38 @@ def main() -> None:
 
 
 def _ensure(client: docker.DockerClient) -> str:
+    recipe = _recipe()
     try:
-        if STAND_IN not in client.images.get(IMAGE).labels:
-            return f"{IMAGE} is here"
+        labels = client.images.get(IMAGE).labels
+        if labels.get(STAND_IN, recipe) == recipe:
+            return f"{IMAGE} is here already{' (stand-in)' if STAND_IN in labels else ''}"
     except docker.errors.ImageNotFound:
         try:
             pull(client)
             return f"{IMAGE} was pulled"
         except NoImage as error:
             print(error.reason)
-    _build(client)
+    _build(client, recipe)
     return f"{IMAGE} is a stand-in built here"
 
 
-def _build(client: docker.DockerClient) -> None:
-    """Build it; also over an older one, which costs two seconds when nothing has changed."""
+def _recipe() -> str:
+    """Give a digest of all that the image is made from, by which one made from an older recipe is known."""
+    digest = hashlib.sha256(VERSION.encode())
+    for file in (Path(__file__), *sorted(SOURCES.iterdir()), *sorted(TEMPLATES.iterdir())):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def _build(client: docker.DockerClient, recipe: str) -> None:
     if not client.images.list(BASE):
         _import_base(client)
-    with tempfile.TemporaryDirectory(dir=cache_folder()) as folder:
+    with tempfile.TemporaryDirectory(dir=jars().parent) as folder:  # where the jars can be linked rather than copied
         context = Path(folder)
         _lay_out(context / "root")
         shutil.copy(SOURCES / "Dockerfile", context)
-        client.images.build(path=str(context), tag=IMAGE, labels={STAND_IN: "1"}, rm=True)
+        client.images.build(path=str(context), tag=IMAGE, labels={STAND_IN: recipe}, rm=True)
+    client.images.prune(filters={"label": STAND_IN})  # an older one has lost its name, and only takes room
 
 
 def _lay_out(root: Path) -> None:
