@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 from uuid import UUID
+from weakref import WeakSet
 
 import msgspec
 
@@ -33,6 +34,12 @@ T = TypeVar("T")
 
 FOREVER = 1 << 62
 BUSY_S = 10.0  # how long a writer waits for another one before it answers Unavailable
+
+
+# The stores of this process, and those of them that wait for a fork to be done; the lock lets one fork happen at a time.
+_stores: WeakSet[SqliteStore] = WeakSet()
+_forking: list[SqliteStore] = []
+_no_fork = threading.Lock()
 
 
 def wall_ms() -> int:
@@ -82,12 +89,16 @@ class SqliteStore:
 
     def __init__(self, path: str | Path, *, busy_s: float = BUSY_S, clock: Callable[[], int] = wall_ms) -> None:
         self.path = Path(path)
-        self._clock = clock
+        self._clock, self._busy_s = clock, busy_s
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="slotkeeper-sqlite")
         self._closed = False
-        self._connection = opened(self.path, busy_s)
+        self._connection: sqlite3.Connection | None = None
+        with _no_fork:
+            _stores.add(self)
+        with self._connected():
+            pass  # open it now, so that whoever names a wrong file hears of it here
 
     def __repr__(self) -> str:
         return f"<SqliteStore {self.path}{' closed' if self._closed else ''}>"
@@ -146,17 +157,12 @@ class SqliteStore:
 
     def close(self) -> None:
         """Close the file. Safe to call twice."""
-        if os.getpid() != self._pid:
-            self._closed = (
-                True  # the connection is the parent's to close, and a thread of the parent's may hold the lock
-            )
-            return
         with self._lock:
-            if self._closed:
-                return
-            self._closed = True
-            self._connection.close()
-        self._executor.shutdown(wait=True)
+            if not self._closed:
+                self._closed = True
+                self._let_go()
+        if os.getpid() == self._pid:
+            self._executor.shutdown(wait=True)
 
     def _check_usable(self) -> None:
         if self._closed:
@@ -166,11 +172,26 @@ class SqliteStore:
 
     @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
-        if os.getpid() != self._pid:
-            raise ForkedError  # before the lock: another thread of the parent may have held it at the fork
         with self._lock:
             self._check_usable()
+            if self._connection is None:
+                self._connection = opened(self.path, self._busy_s)
             yield self._connection
+
+    def _let_go(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def let_go_for_fork(self) -> None:
+        """Wait for what is under way, close the file, and keep others out until the fork is done."""
+        self._lock.acquire()
+        if str(self.path) != ":memory:":
+            self._let_go()
+
+    def take_up_after_fork(self) -> None:
+        """Let others in again. The parent opens the file at its next use; the child is refused."""
+        self._lock.release()
 
     def _decide(self, connection: sqlite3.Connection, batch: Batch) -> Applied | Refused:
         now_ms = self._clock()
@@ -304,3 +325,23 @@ def _finished(connection: sqlite3.Connection) -> Outcome:
             return Unknown(error)
         raise
     return Applied()
+
+
+def _before_fork() -> None:
+    """Close the files: a child would inherit what SQLite believes to have locked, but not the locks.
+
+    With a file open at the fork, a store that the child opens anew works beside everybody else's, not with them.
+    """
+    _no_fork.acquire()
+    for store in list(_stores):
+        store.let_go_for_fork()
+        _forking.append(store)
+
+
+def _after_fork() -> None:
+    while _forking:
+        _forking.pop().take_up_after_fork()
+    _no_fork.release()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)

@@ -5,18 +5,36 @@ Each prints a line when it has done what the test waits for, and the tests read 
 
 from __future__ import annotations
 
+import asyncio
 import os
 import resource
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import count as numbers
 from pathlib import Path
 from uuid import UUID
 
-from slotkeeper.database import Applied, Batch, DatabaseError, Key, Outcome, Slice, Store, insert, open_store, update
+from slotkeeper.database import (
+    Applied,
+    AsyncioPort,
+    Batch,
+    BlockingPort,
+    DatabaseError,
+    ForkedError,
+    Key,
+    Outcome,
+    Port,
+    Slice,
+    Store,
+    drive,
+    insert,
+    open_store,
+    update,
+)
 
 from .lamps import LAMPS, shape
 from .rooms import lamp
@@ -120,8 +138,89 @@ def trespass(path: str) -> None:
         print(type(error).__name__, error, flush=True)
 
 
+def fork(url: str) -> None:
+    """Fork with a store open and in use. The child's uses of it are refused; its own store works, and so does the parent's."""
+    store = open_store(url)
+    shape(store)
+    number = total(store)
+    with ThreadPoolExecutor(1) as other:
+        busy = other.submit(lambda: [total(store) for _ in range(200)])  # holds the store's locks now and then
+        pid = os.fork()
+        if pid == 0:
+            _in_the_child(store, url, number + 1)
+    assert busy.result(TIMEOUT_S) == [number] * 200
+    _, status = os.waitpid(pid, 0)
+    assert total(store) == number + 1
+    assert step(store, number + 1, rows=0) != Applied()
+    assert step(store, number + 2, rows=0) == Applied()
+    store.close()
+    print("child ended with", os.waitstatus_to_exitcode(status), flush=True)
+
+
+def _in_the_child(store: Store, url: str, number: int) -> None:
+    for use in uses(store):
+        try:
+            use()
+        except ForkedError:
+            continue
+        print(f"{use} was not refused", flush=True)
+    store.close()
+    store.close()
+    own = open_store(url)
+    assert step(own, number, rows=0) == Applied()
+    own.close()
+    sys.exit(0)  # the long way out: what libraries do at the end of a process must not hang either
+
+
+def uses(store: Store) -> Iterator[Callable[[], object]]:
+    """Give every way to use a store, by itself and through both ports."""
+    batch, slices = Batch(LAMPS, PARTITION, (insert(lamp(1), {}, absent=True),)), (Slice(),)
+    blocking, looping = BlockingPort(store), AsyncioPort(store)
+
+    async def begun(port: Port) -> None:
+        for pending in (port.begin_commit(batch), port.begin_read(LAMPS, PARTITION, slices, serial=False)):
+            await pending.wait(TIMEOUT_S)
+            pending.result()
+
+    yield lambda: store.commit(batch)
+    yield lambda: store.read(LAMPS, PARTITION, slices, serial=True)
+    yield lambda: store.columns("lamps")
+    yield lambda: store.layout("lamps")
+    yield lambda: shape(store)
+    yield lambda: drive(blocking.commit(batch))
+    yield lambda: drive(blocking.read(LAMPS, PARTITION, slices, serial=True))
+    yield lambda: drive(begun(blocking))
+    yield lambda: asyncio.run(looping.commit(batch))
+    yield lambda: asyncio.run(looping.read(LAMPS, PARTITION, slices, serial=True))
+    yield lambda: asyncio.run(begun(looping))
+
+
+def rejoin(path: str) -> None:
+    """Fork with the file open. While the child has it open anew, let the parent close it, open it again, and move on."""
+    store = open_store(f"sqlite:///{path}")
+    shape(store)
+    told, moved = os.pipe(), os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        own = open_store(f"sqlite:///{path}")
+        assert step(own, 1) == Applied()
+        os.write(told[1], b"!")
+        os.read(moved[0], 1)
+        print("child is", type(step(own, 2)).__name__, "at", total(own), flush=True)
+        own.close()
+        sys.exit(0)
+    os.read(told[0], 1)
+    store.close()
+    store = open_store(f"sqlite:///{path}")
+    assert (step(store, 2), step(store, 3)) == (Applied(), Applied())
+    os.write(moved[1], b"!")
+    os.waitpid(pid, 0)
+    print("parent at", whole(store), flush=True)
+    store.close()
+
+
 COMMANDS: dict[str, Callable[..., None]] = {
-    command.__name__: command for command in (count, append, fill, overflow, hold, trespass)
+    command.__name__: command for command in (count, append, fill, overflow, hold, trespass, fork, rejoin)
 }
 
 
@@ -145,7 +244,7 @@ def child(
 
 
 def said(command: Callable[..., None], *arguments: object, before: tuple[str, ...] = ()) -> str:
-    """Run a command to its end, and return what it printed. It must succeed."""
+    """Run a command to its end, and return what it printed. It must succeed, and in time."""
     with child(command, *arguments, before=before) as process:
         printed, _ = process.communicate(timeout=TIMEOUT_S)
         assert process.returncode == 0, printed

@@ -35,6 +35,7 @@ class Clock:
 class World:
     """A store with its tables, and the time it lives in."""
 
+    url: str
     store: Store
     let_pass: Callable[[], None]
 
@@ -54,7 +55,7 @@ def sqlite_world(path: Path, clock: Clock | None = None) -> Iterator[World]:
     store = SqliteStore(path, clock=clock)
     try:
         shape(store)
-        yield World(store, lambda: clock.move(ms=40))
+        yield World(f"sqlite:///{path}", store, lambda: clock.move(ms=40))
     finally:
         store.close()
 
@@ -65,6 +66,6 @@ def cassandra_world(url: str) -> Iterator[World]:
     store = open_store(url)
     try:
         shape(store)
-        yield World(store, lambda: time.sleep(0.04))
+        yield World(url, store, lambda: time.sleep(0.04))
     finally:
         store.close()
