@@ -69,10 +69,13 @@ CODES: Mapping[str, Exit] = {
     "SchemaUnsettled": Exit.UNKNOWN,
     # semaphore
     "SemaphoreError": Exit.UNEXPECTED,
+    "BadLease": Exit.USAGE,
     "BadName": Exit.USAGE,
     "BadSize": Exit.USAGE,
     "BeingDeleted": Exit.UNAVAILABLE,
+    "LeaseLost": Exit.LOST,
     "StaleFence": Exit.LOST,
+    "WaitCancelled": Exit.NOT_ACQUIRED,
     "OutcomeUnknown": Exit.UNKNOWN,
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -16,6 +17,8 @@ COMMANDS = {
     "schema": "Create the keyspace and its tables, and bring them up to date.",
     "semaphore": "Create semaphores, acquire and release their slots.",
     "owner": "Spell owner ids, and tell which bucket they lead to.",
+    "demo": "Watch workers share a few slots.",
+    "doctor": "Check the database, and say what to do about it.",
     "completion": "Print the script that completes commands in your shell.",
 }
 
@@ -33,7 +36,9 @@ class Root(LateGroup):
         **extra: Any,
     ) -> NoReturn:
         """Run a command line, then leave the process."""
+        args = sys.argv[1:] if args is None else list(args)
         choices, told = Choices(), super().main
+        choices.given["json"] = "--json" in args  # for what is wrong before click has read it
         name = prog_name or "slotkeeper"
         end(lambda: told(args, name, complete_var, standalone_mode=False, obj=choices, **extra), choices)
 

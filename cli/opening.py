@@ -85,6 +85,22 @@ def opened_client(choices: Choices) -> Iterator[Client]:
         yield client
 
 
+@contextmanager
+def embedded_client(path: str) -> Iterator[Client]:
+    """Open a client of an embedded file that is new."""
+    from .. import schema
+    from ..database import SqliteSettings, open_store
+    from ..semaphore import Client
+
+    store = open_store(SqliteSettings(path=path))
+    try:
+        schema.setup(store)
+        with Client(store) as client:
+            yield client
+    finally:
+        store.close()
+
+
 def domain(choices: Choices) -> str:
     """Return the domain as it was named."""
     return choices.given.get("domain") or os.environ.get("SLOTKEEPER_DOMAIN") or "default"

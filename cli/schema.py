@@ -64,7 +64,7 @@ def create_keyspace(choices: Choices, replication_factor: int | None, replicatio
     found = cassandra_settings(choices)
     set_up_logging(choices)
     with unsettled(AGAIN):
-        made = _keyspace(found, replication_factor or 1, _replicas(replication) if replication else None, dry_run)
+        made = _keyspace(found, replication_factor or 1, _replicas(replication), dry_run)
     for warning in made.warnings:
         tell(choices, f"warning: {warning}")
     emit(choices, _made(made), lambda: _print_made(made))
@@ -118,9 +118,11 @@ def status(ctx: click.Context) -> None:
     ctx.exit(Exit.DONE if found.state in FITS else Exit.SCHEMA)
 
 
-def _replicas(text: str) -> dict[str, Any]:
+def _replicas(text: str | None) -> dict[str, Any] | None:
     import msgspec
 
+    if text is None:
+        return None
     try:
         return msgspec.json.decode(text, type=dict[str, Any])
     except msgspec.DecodeError as error:
@@ -132,16 +134,27 @@ def _keyspace(
 ) -> KeyspaceReport:
     """Create the keyspace, or tell how. Only who leaves out the data centre needs a database to be told."""
     from ..database import Unavailable
-    from ..schema import KeyspaceReport, create_keyspace, keyspace_statement
+    from ..schema import create_keyspace
 
-    asked = replication or ({found.local_dc: factor} if found.local_dc else None)
-    if dry_run and asked:
-        statement = keyspace_statement(found.keyspace, asked)
+    local = {found.local_dc: factor} if found.local_dc else None
+    asked = replication if replication is not None else local
+    if dry_run and asked is not None:
+        planned = _planned_keyspace(found.keyspace, asked)
         with suppress(Unavailable):
             return create_keyspace(found, replication=asked, dry_run=True)
-        replicas = {name: str(count) for name, count in asked.items() if name != "class"}
-        return KeyspaceReport(found.keyspace, False, statement, replicas, None, (), True)
+        return planned
     return create_keyspace(found, replication_factor=factor, replication=replication, dry_run=dry_run)
+
+
+def _planned_keyspace(name: str, asked: dict[str, Any]) -> KeyspaceReport:
+    from ..schema import KeyspaceReport, keyspace_statement
+    from ..schema.keyspace import ONE_REPLICA, TWO_REPLICAS
+
+    statement = keyspace_statement(name, asked)
+    replicas = {centre: str(count) for centre, count in asked.items() if centre != "class"}
+    warnings = {"1": ONE_REPLICA, "2": TWO_REPLICAS}
+    apply = tuple(text for count, text in warnings.items() if count in replicas.values())
+    return KeyspaceReport(name, False, statement, replicas, None, apply, True)
 
 
 def _made(made: KeyspaceReport) -> dict[str, Any]:
@@ -189,6 +202,8 @@ def _unlocked(choices: Choices, store: Store, dry_run: bool) -> str | None:
 
 def _show(choices: Choices, report: Report, broken: str | None) -> None:
     emit(choices, _document(report, broken), lambda: _print_report(report))
+    if report.dry_run and not report.statements:
+        tell(choices, f"there is nothing to do: version {report.after} is installed")
 
 
 def _document(report: Report, broken: str | None) -> dict[str, Any]:
