@@ -148,7 +148,7 @@ def fork(url: str) -> None:
         pid = os.fork()
         if pid == 0:
             _in_the_child(store, url, number + 1)
-    assert busy.result(TIMEOUT_S) == [number] * 200
+    assert set(busy.result(TIMEOUT_S)) <= {number, number + 1}
     _, status = os.waitpid(pid, 0)
     assert total(store) == number + 1
     assert step(store, number + 1, rows=0) != Applied()
