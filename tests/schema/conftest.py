@@ -144,7 +144,7 @@ def future(tmp_path: Path) -> Future:
 
 
 LIMITS = {"partition": {"name": "text"}, "clustering": {}, "values": {"most": "int"}}
-LATER = {
+LATER: dict[int, tuple[str, dict[str, str], dict[str, object]]] = {
     2: (
         "0.1",
         {

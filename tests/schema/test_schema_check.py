@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -26,7 +27,6 @@ from slotkeeper.database import (
 from slotkeeper.schema import Migrations, Terms, Version
 
 Future = Callable[[int], Migrations]
-Check = Callable[..., None]
 
 
 def check_blocking(store: Store, consistency: Consistency | None, **more: Any) -> None:
@@ -40,19 +40,24 @@ def check_in_a_loop(store: Store, consistency: Consistency | None, **more: Any) 
     asyncio.run(run())
 
 
-@pytest.fixture(params=[check_blocking, check_in_a_loop])
-def check(request: pytest.FixtureRequest) -> Check:
-    """The check, through either port."""
-    return request.param  # type: ignore[no-any-return]
+def check(store: Store, consistency: Consistency | None, **more: Any) -> None:
+    """Check through both ports, which must agree."""
+    try:
+        check_blocking(store, consistency, **more)
+    except schema.SchemaError as error:
+        with pytest.raises(type(error), match=re.escape(str(error))):
+            check_in_a_loop(store, consistency, **more)
+        raise
+    check_in_a_loop(store, consistency, **more)
 
 
-def test_a_client_starts_where_the_schema_is_its_own(store: Store, check: Check) -> None:
+def test_a_client_starts_where_the_schema_is_its_own(store: Store) -> None:
     schema.setup(store)
 
     check(store, store.consistency)
 
 
-def test_a_client_refuses_an_empty_keyspace(store: Store, check: Check) -> None:
+def test_a_client_refuses_an_empty_keyspace(store: Store) -> None:
     with pytest.raises(schema.SchemaMissing, match="Run `slotkeeper schema setup`") as raised:
         check(store, store.consistency)
 
@@ -60,20 +65,20 @@ def test_a_client_refuses_an_empty_keyspace(store: Store, check: Check) -> None:
     assert store.layout("slotkeeper_schema") is None
 
 
-def test_a_client_refuses_an_older_schema(store: Store, check: Check, future: Future) -> None:
+def test_a_client_refuses_an_older_schema(store: Store, future: Future) -> None:
     schema.setup(store)
 
     with pytest.raises(schema.SchemaTooOld, match="Run `slotkeeper schema update`"):
         check(store, store.consistency, migrations=future(2))
 
 
-def test_a_client_works_with_a_newer_schema_that_serves_it(store: Store, check: Check, future: Future) -> None:
+def test_a_client_works_with_a_newer_schema_that_serves_it(store: Store, future: Future) -> None:
     schema.setup(store, terms=Terms(migrations=future(2)))
 
     check(store, store.consistency)
 
 
-def test_a_client_refuses_a_newer_schema_that_does_not_serve_it(store: Store, check: Check, future: Future) -> None:
+def test_a_client_refuses_a_newer_schema_that_does_not_serve_it(store: Store, future: Future) -> None:
     schema.setup(store, terms=Terms(migrations=future(3)))
 
     with pytest.raises(schema.SchemaTooNew, match="Update this program") as raised:
@@ -82,7 +87,7 @@ def test_a_client_refuses_a_newer_schema_that_does_not_serve_it(store: Store, ch
     assert (raised.value.installed, raised.value.expected) == (Version(0, 3), Version(0, 1))
 
 
-def test_a_keyspace_keeps_the_pair_of_levels_that_it_was_set_up_with(cassandra: str, check: Check) -> None:
+def test_a_keyspace_keeps_the_pair_of_levels_that_it_was_set_up_with(cassandra: str) -> None:
     ours, theirs = open_store(cassandra), open_store(f"{cassandra}&consistency=QUORUM")
     try:
         schema.setup(ours)
@@ -100,7 +105,7 @@ def test_an_embedded_store_has_no_pair_of_levels(moved: Store) -> None:
     schema.setup(moved)
 
     assert schema.status(moved).consistency is None
-    check_blocking(moved, None)
+    check(moved, None)
 
 
 def test_a_missing_table_is_an_error_of_its_own(store: Store) -> None:
@@ -118,7 +123,7 @@ def test_the_scratch_row_of_the_doctor_disturbs_nobody(store: Store) -> None:
 
     assert store.commit(Batch(schema.CONTROL, schema.PARTITION, (write,))) == Applied()
 
-    check_blocking(store, store.consistency)
+    check(store, store.consistency)
     assert len(schema.status(store).history) == 1
 
 
