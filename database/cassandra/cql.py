@@ -20,12 +20,12 @@ class Statement:
     values: tuple[Value, ...]
 
 
-def write_statement(table: Table, partition: Key, write: Write) -> Statement:
+def write_statement(keyspace: str, table: Table, partition: Key, write: Write) -> Statement:
     """Render one write of a batch."""
-    shape = (table, write.verb, tuple(write.values), _guard_shape(write), write.ttl_s is None)
+    shape = (keyspace, table, write.verb, tuple(write.values), _guard_shape(write), write.ttl_s is None)
     text = _texts.get(shape)
     if text is None:
-        text = _texts[shape] = _write_text(table, write)
+        text = _texts[shape] = _write_text(_place(keyspace, table), table, write)
     return Statement(text, _write_values(partition, write))
 
 
@@ -33,7 +33,7 @@ def write_statement(table: Table, partition: Key, write: Write) -> Statement:
 _texts: dict[tuple[object, ...], str] = {}
 
 
-def slice_statement(table: Table, partition: Key, part: Slice) -> Statement:
+def slice_statement(keyspace: str, table: Table, partition: Key, part: Slice) -> Statement:
     """Render the reading of one slice. Raises ValueError for a slice that the table cannot have."""
     part.check(table, partition)
     where, bound = _where(table, partition, part.prefix)
@@ -44,15 +44,21 @@ def slice_statement(table: Table, partition: Key, part: Slice) -> Statement:
         where, bound = f"{where} AND {_next_column(table, part)} > ?", (*bound, part.after)
     # Each column by name: a prepared SELECT * would keep the columns it saw first.
     columns = (*table.columns, *([f"TTL({part.ttl_of})"] if part.ttl_of else []))
-    text = f"SELECT {', '.join(columns)} FROM {table.name} WHERE {where}"
+    text = f"SELECT {', '.join(columns)} FROM {_place(keyspace, table)} WHERE {where}"
     return Statement(text, bound) if part.limit is None else Statement(f"{text} LIMIT ?", (*bound, part.limit))
+
+
+def _place(keyspace: str, table: Table) -> str:
+    """Name a table with its keyspace: the server warns of prepared statements that depend on a session's."""
+    quoted = keyspace if keyspace.islower() else f'"{keyspace}"'
+    return f"{quoted}.{table.name}"
 
 
 def _next_column(table: Table, part: Slice) -> str:
     return list(table.clustering)[len(part.prefix)]
 
 
-def _write_text(table: Table, write: Write) -> str:
+def _write_text(place: str, table: Table, write: Write) -> str:
     ttl = "" if write.ttl_s is None else " USING TTL ?"
     where = " AND ".join(f"{column} = ?" for column in table.key)
     match write.verb:
@@ -60,12 +66,12 @@ def _write_text(table: Table, write: Write) -> str:
             columns = (*table.key, *write.values)
             guard = " IF NOT EXISTS" if isinstance(write.condition, Absent) else ""
             marks = ", ".join("?" * len(columns))
-            return f"INSERT INTO {table.name} ({', '.join(columns)}) VALUES ({marks}){guard}{ttl}"
+            return f"INSERT INTO {place} ({', '.join(columns)}) VALUES ({marks}){guard}{ttl}"
         case Verb.UPDATE:
             sets = ", ".join(f"{column} = ?" for column in write.values)
-            return f"UPDATE {table.name}{ttl} SET {sets} WHERE {where}{_guard(write)}"
+            return f"UPDATE {place}{ttl} SET {sets} WHERE {where}{_guard(write)}"
         case Verb.DELETE:
-            return f"DELETE FROM {table.name} WHERE {where}{_guard(write)}"
+            return f"DELETE FROM {place} WHERE {where}{_guard(write)}"
 
 
 def _write_values(partition: Key, write: Write) -> tuple[Value, ...]:

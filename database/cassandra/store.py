@@ -79,7 +79,7 @@ class CassandraStore:
     def commit_soon(self, batch: Batch) -> Future[Outcome]:
         """Commit a batch without blocking: preparing a statement waits for the server, so a new form goes to a thread."""
         self._check_usable()
-        statements = _statements(batch)
+        statements = self._statements(batch)
         if all(statement.text in self._prepared for statement in statements):
             return self._send_batch(batch, statements)
         return self._begun_elsewhere(lambda: self._send_batch(batch, statements))
@@ -91,7 +91,7 @@ class CassandraStore:
     def read_soon(self, table: Table, partition: Key, slices: tuple[Slice, ...], *, serial: bool) -> Future[list[Row]]:
         """Read without blocking."""
         self._check_usable()
-        if {slice_statement(table, partition, part).text for part in slices} <= self._prepared.keys():
+        if {slice_statement(self.keyspace, table, partition, part).text for part in slices} <= self._prepared.keys():
             return self.read_begun(table, partition, slices, serial=serial)
         return self._begun_elsewhere(lambda: self.read_begun(table, partition, slices, serial=serial))
 
@@ -174,7 +174,10 @@ class CassandraStore:
     def commit_begun(self, batch: Batch) -> Future[Outcome]:
         """Send a batch, and return before its outcome. The first batch of a form waits for its statements' preparation."""
         self._check_usable()
-        return self._send_batch(batch, _statements(batch))
+        return self._send_batch(batch, self._statements(batch))
+
+    def _statements(self, batch: Batch) -> list[Statement]:
+        return [write_statement(self.keyspace, batch.table, batch.partition, write) for write in batch.writes]
 
     def _send_batch(self, batch: Batch, statements: list[Statement]) -> Future[Outcome]:
         bound = BatchStatement()
@@ -191,7 +194,9 @@ class CassandraStore:
         """Send the reads of some slices, all at once, and return before their answers."""
         self._check_usable()
         profile = SERIAL_READ if serial else READ
-        parts = [self._send_read(slice_statement(table, partition, part), table, profile) for part in slices]
+        parts = [
+            self._send_read(slice_statement(self.keyspace, table, partition, part), table, profile) for part in slices
+        ]
         return parts[0] if len(parts) == 1 else _joined(parts)
 
     def _begun_elsewhere(self, begin: Callable[[], Future[T]]) -> Future[T]:
@@ -233,10 +238,6 @@ def _layout(table_id: UUID, columns: list[ServerRow]) -> Layout:
 
     types = {row["column_name"]: row["type"] for row in columns}
     return Layout(part("partition_key"), part("clustering"), types, table_id)
-
-
-def _statements(batch: Batch) -> list[Statement]:
-    return [write_statement(batch.table, batch.partition, write) for write in batch.writes]
 
 
 def _prepared(session: Session, text: str) -> PreparedStatement:

@@ -69,19 +69,19 @@ def test_batch_is_one_request_with_its_values_by_position(bench: Bench) -> None:
     assert request.kind == "batch"
     assert [(statement.cql, statement.values) for statement in request.statements] == [
         (
-            "UPDATE tokens USING TTL ? SET holder = ?, version = ? WHERE domain = ? AND name = ? AND kind = ? AND id = ?"
+            "UPDATE slots.tokens USING TTL ? SET holder = ?, version = ? WHERE domain = ? AND name = ? AND kind = ? AND id = ?"
             " IF holder IN (?, null) AND version = ? AND seen_at = null",
             (30, None, 8, DOMAIN, "wire", 1, 5, "FREE", 7),
         ),
         (
-            "INSERT INTO tokens (domain, name, kind, id, holder) VALUES (?, ?, ?, ?, ?) IF NOT EXISTS USING TTL ?",
+            "INSERT INTO slots.tokens (domain, name, kind, id, holder) VALUES (?, ?, ?, ?, ?) IF NOT EXISTS USING TTL ?",
             (DOMAIN, "wire", 2, 6, "me", 60),
         ),
         (
-            "DELETE FROM tokens WHERE domain = ? AND name = ? AND kind = ? AND id = ? IF version IN (?, ?)",
+            "DELETE FROM slots.tokens WHERE domain = ? AND name = ? AND kind = ? AND id = ? IF version IN (?, ?)",
             (DOMAIN, "wire", 1, 7, 1, 2),
         ),
-        ("DELETE FROM tokens WHERE domain = ? AND name = ? AND kind = ? AND id = ?", (DOMAIN, "wire", 1, 8)),
+        ("DELETE FROM slots.tokens WHERE domain = ? AND name = ? AND kind = ? AND id = ?", (DOMAIN, "wire", 1, 8)),
     ]
     guard = request.statement.conditions[0]
     assert (guard.column, guard.operator, guard.value) == ("holder", "in", ("FREE", None))
