@@ -14,7 +14,7 @@ from .commands import Command, example
 from .exits import Exit, code_of
 from .opening import opened_store, set_up_logging, settings
 from .options import DATABASE, OUTPUT, Choices, shared
-from .output import emit, printable
+from .output import console, emit, printable
 
 if TYPE_CHECKING:
     from ..database import CassandraSettings, SqliteSettings
@@ -104,9 +104,11 @@ def _closed(name: str, error: SlotkeeperError) -> Check:
 
 
 def _print(check: Check) -> None:
-    status = click.style(f"{check.status:<5}", fg=COLOURS[check.status])
+    from rich.text import Text
+
     fix = f" -> {check.fix}" if check.fix else ""
-    click.echo(f"{status} {check.name:<12} {printable(check.message + fix)}")
+    rest = f" {check.name:<12} {printable(check.message + fix)}"
+    console().print(Text.assemble((f"{check.status:<5}", COLOURS[check.status]), rest), soft_wrap=True)
 
 
 def _document(check: Check) -> dict[str, str]:

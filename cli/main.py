@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 from typing import Any, NoReturn
 
 import click
@@ -67,4 +68,6 @@ def slotkeeper() -> None:
 
 def run() -> NoReturn:
     """Run the command line of this process."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a name that the locale cannot spell is no reason to fail
     slotkeeper.main()

@@ -66,7 +66,11 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
     table = new_table(columns)
     for row in rows:
         table.add_row(*(Text(printable(str(cell))) for cell in row))
-    console().print(table)
+    out = console()
+    with out.capture() as captured:
+        out.print(table)
+    for line in captured.get().splitlines():
+        click.echo(line.rstrip(), color=True)  # rich has decided on colours already
 
 
 def new_table(columns: Sequence[str]) -> Table:

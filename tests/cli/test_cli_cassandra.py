@@ -89,7 +89,7 @@ def test_another_pair_of_levels_is_refused(run: Run, empty: str) -> None:
 def test_it_works_as_a_process_too(run_process: Run, empty: str) -> None:
     ran = run_process("semaphore", "list", "--database", empty)
 
-    assert (ran.code, ran.out) == (5, "")
+    assert (ran.code, ran.out) == (5, ""), ran.err
     assert ran.err.count("\n") == 1
 
 

@@ -145,6 +145,7 @@ def test_holders_are_a_table_for_people_and_a_document_for_programs(semaphore: R
     first, header, row = semaphore("holders", "gpu").out.splitlines()
     assert first == "1 of 2 held"
     assert header.split() == ["token", "workflow", "run", "hold", "fence", "since", "lease", "left"]
+    assert not {line[-1] for line in (header, row)} & {" "}
     assert row.split()[:5] == [str(hold["token"]), "ann", "run-1", "1", str(hold["fence"])]
 
 
@@ -263,6 +264,18 @@ def test_on_a_terminal_delete_asks(
     assert "Delete semaphore gpu?" in err
     assert out == ("deleted gpu\n" if code == 0 else "")
     assert semaphore("describe", "gpu").code == left
+
+
+def test_a_name_that_the_terminal_cannot_spell_is_spelled_out(semaphore: Run, run_process: Run, embedded: str) -> None:
+    semaphore("create", "名", "--size", "1")
+
+    poor = {**os.environ, "PYTHONIOENCODING": "latin-1", "PYTHONUTF8": "0"}
+    ran = run_process("semaphore", "describe", "名", "--database", embedded, env=poor)
+    assert (ran.code, ran.out.splitlines()[0].split()[1]) == (0, "\\u540d")
+    assert (
+        run_process("semaphore", "describe", "名", "--database", embedded, "--json", env=poor).json["name"]
+        == "名"
+    )
 
 
 def test_a_schema_that_is_too_new_is_refused_at_start(run: Run, embedded: str) -> None:
