@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from ipaddress import IPv6Address
+from math import inf
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
@@ -22,6 +23,9 @@ import msgspec
 from .errors import SettingsError
 
 DEFAULT_PORT = 9042
+# No message quotes what it cannot read: a password may be in it.
+UNQUOTED = "In the database URL write the signs / ? # @ : of a user, a password or a path as %2F %3F %23 %40 %3A."
+NAMED_FOR_TLS = {"tls_ca_file", "tls_cert_file", "tls_key_file", "tls_server_name"}
 
 # Ours first, then the names that Cadence's and cqlsh's users have set already. An empty variable counts as unset.
 VARIABLES: Mapping[str, tuple[str, ...]] = {
@@ -86,8 +90,8 @@ class CassandraSettings:
             raise SettingsError(f"The keyspace {self.keyspace!r} has other characters than letters, digits and _.")
         if self.user is not None and self.password is None and self.password_file is None:
             raise SettingsError(f"User {self.user!r} has no password: set SLOTKEEPER_PASSWORD or a password file.")
-        if min(self.connect_timeout_s, self.request_timeout_s) <= 0:
-            raise SettingsError("A timeout must be more than 0 seconds.")
+        if not all(0 < timeout_s < inf for timeout_s in (self.connect_timeout_s, self.request_timeout_s)):
+            raise SettingsError("A timeout must be a number of seconds, more than 0.")
         if (self.tls_cert_file is None) != (self.tls_key_file is None):
             raise SettingsError("A client certificate needs its key and a key its certificate: give both files.")
 
@@ -118,6 +122,10 @@ class SqliteSettings:
 
     path: str
     busy_timeout_s: float = 10.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.busy_timeout_s < inf:
+            raise SettingsError("The busy timeout must be a number of seconds, at least 0.")
 
     def __str__(self) -> str:
         return f"sqlite:///{quote(self.path)}"
@@ -152,7 +160,7 @@ def load(
                 f"{', '.join(sorted(given))}: for which database? Name it: --database cassandra://HOST/KEYSPACE."
             )
         return None
-    return _cassandra({**_from_variables(variables), **(named or {}), **given})
+    return _cassandra(_layered(_from_variables(variables), named or {}, given))
 
 
 def parse(url: str) -> Settings:
@@ -164,21 +172,22 @@ def parse(url: str) -> Settings:
 def _parse(url: str) -> dict[str, str] | SqliteSettings:
     try:
         split = urlsplit(url)
-    except ValueError as error:
-        raise SettingsError(f"The database URL cannot be read: {error}.") from error
+    except ValueError:
+        raise SettingsError(f"The database URL cannot be read: are its [] closed? {UNQUOTED}") from None
+    if split.fragment:
+        raise SettingsError(f"The database URL has a #. {UNQUOTED}")
     match split.scheme:
         case "cassandra":
             return _cassandra_parts(split)
         case "sqlite":
             return _sqlite(split)
         case scheme:
-            raise SettingsError(
-                f"A database URL starts with cassandra:// or sqlite:///, not with {scheme + ':' if scheme else repr(url[:20])}."
-            )
+            instead = f", not with {scheme}:" if scheme else ""
+            raise SettingsError(f"A database URL starts with cassandra:// or sqlite:///{instead}.")
 
 
 def _sqlite(split: SplitResult) -> SqliteSettings:
-    if split.netloc or len(split.path) < 2:
+    if split.netloc or not split.path.startswith("/") or split.path == "/":
         raise SettingsError(
             "A sqlite URL has three slashes, then the path: sqlite:///folder/file.db, sqlite:////tmp/file.db."
         )
@@ -186,6 +195,8 @@ def _sqlite(split: SplitResult) -> SqliteSettings:
 
 
 def _cassandra_parts(split: SplitResult) -> dict[str, str]:
+    if "@" in split.path or ("@" in split.query and "@" not in split.netloc):
+        raise SettingsError(f"The database URL has an @ behind its hosts. {UNQUOTED}")
     login, _, hosts = split.netloc.rpartition("@")  # urlsplit's own .hostname and .port fail on a list of hosts
     user, colon, password = login.partition(":")
     parts = {"hosts": hosts, "keyspace": unquote(split.path.strip("/")), "user": unquote(user)}
@@ -197,8 +208,10 @@ def _cassandra_parts(split: SplitResult) -> dict[str, str]:
 def _options(split: SplitResult) -> dict[str, str]:
     try:
         return dict(parse_qsl(split.query, keep_blank_values=True, strict_parsing=bool(split.query)))
-    except ValueError as error:
-        raise SettingsError(f"The options behind the ? of the database URL cannot be read: {split.query!r}.") from error
+    except ValueError:
+        raise SettingsError(
+            f"The options behind the ? of the database URL are no NAME=VALUE joined by &. {UNQUOTED}"
+        ) from None
 
 
 def _ssl(options: dict[str, str]) -> dict[str, str]:
@@ -209,8 +222,8 @@ def _ssl(options: dict[str, str]) -> dict[str, str]:
     modes = {
         "disable": {"tls": "false"},
         "require": {"tls": "true", "tls_verify": "false"},
-        "verify-ca": {"tls": "true", "tls_verify_host": "false"},
-        "verify-full": {"tls": "true"},
+        "verify-ca": {"tls": "true", "tls_verify": "true", "tls_verify_host": "false"},
+        "verify-full": {"tls": "true", "tls_verify": "true", "tls_verify_host": "true"},
     }
     mode = options.pop("sslmode", None)
     if mode is not None and mode not in modes:
@@ -226,7 +239,29 @@ def _from_variables(variables: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def _layered(*layers: Mapping[str, str]) -> dict[str, str]:
+    """Join settings, the later layers above the earlier.
+
+    A password hides a password file below it, and the reverse; a port hides those that stand beside the hosts below it.
+    """
+    merged: dict[str, str] = {}
+    for layer in layers:
+        if "password" in layer or "password_file" in layer:
+            merged = {name: value for name, value in merged.items() if name not in ("password", "password_file")}
+        if "port" in layer and "hosts" in merged:
+            merged["hosts"] = ",".join(_without_port(host.strip()) for host in merged["hosts"].split(","))
+        merged.update(layer)
+    return merged
+
+
+def _without_port(text: str) -> str:
+    host, _ = _host_and_port(text, DEFAULT_PORT)
+    return f"[{host}]" if ":" in host else host
+
+
 def _cassandra(parts: Mapping[str, str]) -> CassandraSettings:
+    if "tls" not in parts and NAMED_FOR_TLS & parts.keys():
+        parts = {**parts, "tls": "true"}  # who names a certificate does not mean to send the password in the open
     hosts = [host.strip() for host in parts.get("hosts", "").split(",")]
     if "consistency" in parts:
         parts = {**parts, "consistency": parts["consistency"].upper()}
@@ -262,11 +297,13 @@ def _host_and_port(text: str, default: int) -> tuple[str, int]:
     else:
         host, port = text, ""
     if ":" in host and not _is_ipv6(host):
-        raise SettingsError(f"{text!r} is no host: a comma stands between hosts, and [] around an IPv6 address.")
+        raise SettingsError(
+            f"{host.partition(':')[0]!r} is no host: a comma stands between hosts, and [] around an IPv6 address."
+        )
     if not port:
         return host, default
     if not (port.isascii() and port.isdecimal()):
-        raise SettingsError(f"{text!r} is no host: the port behind the colon must be a number.")
+        raise SettingsError(f"{host!r} is no host: what is behind its colon is no port, which would be a number.")
     return host, int(port)
 
 
