@@ -272,10 +272,7 @@ def test_a_name_that_the_terminal_cannot_spell_is_spelled_out(semaphore: Run, ru
     poor = {**os.environ, "PYTHONIOENCODING": "latin-1", "PYTHONUTF8": "0"}
     ran = run_process("semaphore", "describe", "名", "--database", embedded, env=poor)
     assert (ran.code, ran.out.splitlines()[0].split()[1]) == (0, "\\u540d")
-    assert (
-        run_process("semaphore", "describe", "名", "--database", embedded, "--json", env=poor).json["name"]
-        == "名"
-    )
+    assert run_process("semaphore", "describe", "名", "--database", embedded, "--json", env=poor).json["name"] == "名"
 
 
 def test_a_schema_that_is_too_new_is_refused_at_start(run: Run, embedded: str) -> None:
