@@ -49,7 +49,7 @@ def printable(text: str) -> str:
     """Return a text with control characters spelled out: a name from the database must not steer a terminal."""
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def print_pairs(pairs: Mapping[str, object]) -> None:

@@ -154,13 +154,13 @@ def test_a_holder_that_is_no_owner_is_shown_as_it_is(semaphore: Run, embedded: s
     with Client(embedded) as client:
         partition = client.describe("gpu").bucket(0).partition
     store = database.open_store(embedded)
-    strange = update((*token_key(1),), {"holder": "no owner\x1b[2J", "updated_time": 5}, expect={"holder": (None,)})
+    strange = update((*token_key(1),), {"holder": "no owner\x1b[2J\n", "updated_time": 5}, expect={"holder": (None,)})
     store.commit(Batch(TOKENS, partition, (strange,)))
     store.close()
 
     assert semaphore("holders", "gpu", "--json").json["holders"][0]["workflow_id"] is None
     shown = semaphore("holders", "gpu").out
-    assert "no owner\\x1b[2J" in shown
+    assert "no owner\\x1b[2J\\n" in shown
     assert "\x1b" not in shown
 
 
