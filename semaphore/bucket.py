@@ -17,7 +17,7 @@ from .errors import BeingDeleted, HoldUnknown, RowsDisagree
 from .layout import BucketRef
 from .operations import Acquire, Answer, Cancel, Granted, Operation, Queued, Release, Renewed, Stay, Stayed
 from .plan import Plan, Setting, plan
-from .rows import SNAPSHOT, TOKENS, owner_key, waiters_behind
+from .rows import QUEUE_KEY, SNAPSHOT, TOKENS, owner_key, text, waiters_behind
 from .settle import is_dead, kill, pause_s
 from .state import State, from_rows, waiter_from_row
 from .waiting import LEAVING_S, WaitingHere
@@ -25,6 +25,7 @@ from .waiting import LEAVING_S, WaitingHere
 Dice = Callable[[], float]
 MOST_BLOCKED = 10  # times that an owner's row refuses a batch and no reading shows its token
 LONGEST_BACKOFF_S = 0.25
+MOST_READINGS = 3  # of a line that grows while it is read
 GATHER_SHARE = 0.25  # of the last batch's trip, at most, is spent on waiting for company
 
 
@@ -246,16 +247,27 @@ class Bucket:
         return self._state
 
     async def _read(self, deadline: float, *, serial: bool) -> State | None:
-        began_at = self._port.now()
-        rows = await self._slice(SNAPSHOT, deadline, serial=serial)
-        if rows is None:
-            return None
-        state = from_rows(rows, self.ref.tokens, began_at=began_at)
-        if state.last > state.head:
-            rows = await self._slice(waiters_behind(state.head), deadline, serial=serial)
+        """Read the line, then the tokens, so that who is handed a slot between the two shows as a holder.
+
+        Both anew where somebody has queued meanwhile; not for ever, as the last ticket guards whatever is planned.
+        """
+        before = self._state
+        for _ in range(MOST_READINGS):
+            began_at, line = self._port.now(), list[Row]()
+            if before is not None and before.last > before.head:
+                found = await self._slice(waiters_behind(before.head), deadline, serial=serial)
+                if found is None:
+                    return None
+                line = found
+            rows = await self._slice(SNAPSHOT, deadline, serial=serial)
             if rows is None:
                 return None
-            for waiter in filter(None, map(waiter_from_row, rows)):
+            state = from_rows(rows, self.ref.tokens, began_at=began_at)
+            if state.last <= state.head or (before is not None and state.last == before.last):
+                break
+            before = state
+        for waiter in filter(None, map(waiter_from_row, line)):
+            if waiter.ticket > state.head:
                 state.join(waiter)
         return state
 
@@ -290,6 +302,7 @@ class Bucket:
             case Refused() as refused if flight.unsure and flight.sent is flight.batch:
                 self._settled(flight, refused)
             case Refused() as refused:
+                self._note_last(refused)
                 self._count_blocked(flight, refused)
                 self._lost(flight)
                 if not flight.unsure:
@@ -344,7 +357,14 @@ class Bucket:
                 call.unsure = True
                 if isinstance(answer, Granted):
                     call.tried.add((answer.token, answer.fence))
+                elif isinstance(answer, Queued):
+                    call.stood = True
         self._put_back(call for call in reversed(flight.calls) if not call.done)
+
+    def _note_last(self, refused: Refused) -> None:
+        """Take over the last ticket that a refusal shows, so that one reading of the line will do."""
+        if self._state is not None and (row := refused.rows.get(QUEUE_KEY)) is not None:
+            self._state.last = int(text(row, "holder") or 0)
 
     def _count_blocked(self, flight: Flight, refused: Refused) -> None:
         """Give up on an owner whose row stands in the way again and again, though no token names it."""

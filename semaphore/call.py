@@ -28,6 +28,7 @@ class Call:
         "event",
         "operation",
         "stand_until",
+        "stood",
         "ticket",
         "tried",
         "unsure",
@@ -40,6 +41,7 @@ class Call:
         self.answer: Answer | None = None
         self.error: Exception | None = None
         self.ticket: int | None = None  # set while it stands in line
+        self.stood = False  # it stands in line, or has, or may have
         self.attended = True  # somebody waits for it, and can lead
         self.unsure = False  # an attempt of it may have applied
         self.tried: set[tuple[int, int]] = set()  # the tokens and versions that such attempts wrote
@@ -62,7 +64,7 @@ class Call:
 
     def asked(self, state: State) -> Ask:
         """Return it as a plan sees it."""
-        return Ask(self.operation, state.as_of >= self.arrived, self.unsure, frozenset(self.tried))
+        return Ask(self.operation, state.as_of >= self.arrived, self.unsure, frozenset(self.tried), self.stood)
 
 
 @dataclass(slots=True)

@@ -109,7 +109,7 @@ class Renewed:
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """The owner has left the line (`ticket` is None: it did not stand in it)."""
+    """The owner has left the line (`ticket` is None: it did not stand in it; 0: it left by an earlier attempt of this call)."""
 
     ticket: int | None
 

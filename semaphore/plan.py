@@ -53,12 +53,14 @@ class Ask:
     """An operation as its bucket sees it. `fresh`: the state was read after it came, so that it may be told No.
 
     `unsure`: an earlier attempt of it may have applied; `tried` has the tokens and versions that such attempts wrote.
+    `stood`: it has stood in line, so a slot that its owner holds was handed to it.
     """
 
     operation: Operation
     fresh: bool = True
     unsure: bool = False
     tried: frozenset[tuple[int, int]] = frozenset()
+    stood: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +183,7 @@ class _Planner:
             self._acquire_again(index, ask, operation, number)
             return
         if ticket is None:
-            self._no(index, ask, Cancelled(None))
+            self._no(index, ask, Cancelled(0 if ask.unsure and number is None else None))
             return
         self._touch(ask.operation.owner_id)
         self._dequeue(self._state.line[ticket])
@@ -243,7 +245,7 @@ class _Planner:
     def _acquire_again(self, index: int, ask: Ask, operation: Acquire | Cancel, number: int) -> None:
         token = self._state.tokens[number]
         version = token.version or 0
-        answer = Granted(number, version, again=(number, version) not in ask.tried)
+        answer = Granted(number, version, again=not ask.stood and (number, version) not in ask.tried)
         if operation.lease_s is None and token.ends_at is None:
             self._no(index, ask, answer)
         else:  # a slot handed over for a few seconds becomes a hold of the length asked for

@@ -43,7 +43,7 @@ class WaitingHere:
         if not self._calls:
             self._poll_s, self._looked_at = SHORTEST_POLL_S, now
             self._stay_at, self._kept_at = now + STAY_S, now
-        call.ticket = ticket
+        call.ticket, call.stood = ticket, True
         self._calls.setdefault(call.operation.owner_id, []).append(call)
         call.event.set()
 
