@@ -54,6 +54,7 @@ def _missing(look: Callable[[], object]) -> str | None:
     return None
 
 
+@pytest.hookimpl(tryfirst=True)  # before the terminal reporter prints what the run says of itself
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Choose the server before the first test: downloads must not count against any test's timeout."""
     config = session.config

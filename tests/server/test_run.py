@@ -24,6 +24,13 @@ def test_a_module_has_a_keyspace_of_its_own(
     assert cassandra_url == cassandra_server.url(keyspace)
 
 
+def test_one_line_says_which_server_a_run_uses(cassandra_server: Server) -> None:
+    run = pytest_run("-k", "keyspace_of_its_own", **{VARIABLE: cassandra_server.url()})
+
+    assert f"cassandra: {cassandra_server.url()}, named by {VARIABLE}" in run.stdout
+    assert run.returncode == 0, run.stdout
+
+
 def test_without_an_engine_one_line_says_what_is_left_out() -> None:
     run = pytest_run("--collect-only", DOCKER_HOST="unix:///nowhere.sock")
 
