@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..database import Batch, Port, Refused, Write, delete, update
+from ..database import Applied, Batch, Port, Refused, Write, delete, update
 from ..owner import FREE
 from .errors import ChangeUnknown, SemaphoreHeld
 from .layout import BucketRef
@@ -40,13 +40,13 @@ async def remove(port: Port, semaphore: Description, *, force: bool, deadline: f
     """
     if not force:
         await _refuse_while_held(port, semaphore)
-    before = [await _close(port, ref, deadline) for ref in _buckets(semaphore)]
+    closed = [(ref, was) for ref in _buckets(semaphore) if (was := await _close(port, ref, deadline)) is not None]
     if not force:
         try:
             await _refuse_while_held(port, semaphore)
         except SemaphoreHeld:
-            for ref, closed_ms in zip(_buckets(semaphore), before, strict=True):
-                await _open_again(port, ref, closed_ms, deadline)
+            for ref, was in closed:
+                await _open_again(port, ref, was, deadline)
             raise
     for ref in _buckets(semaphore):
         await _clear(port, ref, deadline)
@@ -68,51 +68,56 @@ async def _refuse_while_held(port: Port, semaphore: Description) -> None:
 
 
 async def _close(port: Port, ref: BucketRef, deadline: float) -> int | None:
-    """Close a bucket for its semaphore, and return what its closed row said before."""
+    """Close a bucket for its semaphore, and return what its closed row said before, 0 for nothing.
+
+    None where another deleter closed it, or may have: opening it again is not for us then, as that one may be clearing it.
+    """
     while True:
         state = await look(port, ref, serial=True)
         if (state.closed_ms or 0) >= ref.created_ms:
-            return state.closed_ms
+            return None
         last = (NO_TICKET, None) if state.last == 0 else (ticket_text(state.last),)
         burned = update(QUEUE_KEY, {"holder": ticket_text(state.last + 1)}, expect={"holder": last})
         closed = update(CLOSED_KEY, {"holder": str(ref.created_ms)})
-        await _commit(port, ref, (burned, closed), deadline)
+        if isinstance(await _commit(port, ref, (burned, closed), deadline), Applied):
+            return state.closed_ms or 0
 
 
-async def _open_again(port: Port, ref: BucketRef, closed_ms: int | None, deadline: float) -> None:
+async def _open_again(port: Port, ref: BucketRef, was: int, deadline: float) -> None:
     expect = {"holder": (str(ref.created_ms),)}
-    undone = delete(CLOSED_KEY, expect=expect)
-    if closed_ms is not None:
-        undone = update(CLOSED_KEY, {"holder": str(closed_ms)}, expect=expect)
+    undone = update(CLOSED_KEY, {"holder": str(was)}, expect=expect) if was else delete(CLOSED_KEY, expect=expect)
     await _commit(port, ref, (undone,), deadline)
 
 
 async def _clear(port: Port, ref: BucketRef, deadline: float) -> None:
     """Delete the rows of a closed bucket, each guarded as read: leases may end and holders release meanwhile."""
     while True:
-        writes = await _deletions(port, ref)
-        if not writes:
+        groups = await _deletions(port, ref)
+        if not groups:
             return
-        await _commit(port, ref, tuple(writes[:WRITES_A_BATCH]), deadline)
+        # Whole groups: an owner's row whose token row went in an earlier batch would be found by nobody.
+        writes = [write for group in groups[: WRITES_A_BATCH // 2] for write in group]
+        await _commit(port, ref, tuple(writes), deadline)
 
 
-async def _deletions(port: Port, ref: BucketRef) -> list[Write]:
+async def _deletions(port: Port, ref: BucketRef) -> list[tuple[Write, ...]]:
+    """Plan the deletion of each token row and waiter row together with the row that leads to it."""
     state = await look(port, ref, serial=True)
-    writes: list[Write] = []
+    groups: list[tuple[Write, ...]] = []
     for number, token in state.tokens.items():
         if token.version is not None or token.holder is not None:
             holders = (FREE, None) if token.holder is None else (token.holder,)
             expect = {"holder": holders, "updated_time": (token.version,)}
-            writes.append(delete(token_key(number), expect=expect))
-            writes += [delete(owner_key(token.holder))] if token.holder is not None else []
+            leading = () if token.holder is None else (delete(owner_key(token.holder)),)
+            groups.append((delete(token_key(number), expect=expect), *leading))
     for waiter in await waiters(port, ref, state.head, serial=True):
         key = waiter_key(waiter.ticket, waiter.client_id)
-        writes.append(delete(key, expect={"holder": (waiter.owner_id,)}))
-        writes.append(delete(waiting_owner_key(waiter.owner_id)))
-    return writes
+        place = delete(waiting_owner_key(waiter.owner_id))
+        groups.append((delete(key, expect={"holder": (waiter.owner_id,)}), place))
+    return groups
 
 
-async def _commit(port: Port, ref: BucketRef, writes: tuple[Write, ...], deadline: float) -> None:
+async def _commit(port: Port, ref: BucketRef, writes: tuple[Write, ...], deadline: float) -> Applied | Refused:
     if port.now() > deadline:
         raise ChangeUnknown
-    await commit_surely(port, Batch(TOKENS, ref.partition, writes), deadline)
+    return await commit_surely(port, Batch(TOKENS, ref.partition, writes), deadline)
