@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 IDLE, WAITING, WORKING, LEAVING = "idle", "waiting", "working", "leaving"
 WORK_S = (0.02, 0.08)
-PAUSE_S = (0.02, 0.06)  # between two attempts; jittered, so that the workers do not come in step
+PATIENCE_S = 1.0  # in line, before a worker looks whether it is over
 
 
 @dataclass(slots=True)
@@ -31,11 +32,10 @@ class Worker:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A worker's way in: how long it waited, and how long the attempt took that got it in."""
+    """A worker's way in, and how long it took."""
 
     hold: Hold
     waited_ms: float
-    acquire_ms: float
 
 
 class Crew:
@@ -97,15 +97,14 @@ class Crew:
             self._be_inside(worker, owner, entry)
 
     def _get_in(self, owner: Owner) -> Entry | None:
-        """Ask until a slot is free. None: it is over."""
+        """Stand in line until a slot is free. None: it is over."""
+        from ..semaphore import NotAcquired
+
         began = time.perf_counter()
         while not self._over.is_set():
-            asked = time.perf_counter()
-            hold = self._client.try_acquire(self.semaphore, owner)
-            if hold is not None:
-                now = time.perf_counter()
-                return Entry(hold, (now - began) * 1000, (now - asked) * 1000)
-            self._over.wait(random.uniform(*PAUSE_S))
+            with suppress(NotAcquired):
+                hold = self._client.acquire(self.semaphore, owner, wait_s=PATIENCE_S)
+                return Entry(hold, (time.perf_counter() - began) * 1000)
         return None
 
     def _be_inside(self, worker: Worker, owner: Owner, entry: Entry) -> None:
@@ -116,5 +115,4 @@ class Crew:
         left_ns = time.monotonic_ns()  # before the slot is given back: from then on it may be another's
         self._client.release(self.semaphore, owner, fence=hold.fence)
         worker.jobs += 1
-        waited_ms, acquire_ms = entry.waited_ms, entry.acquire_ms
-        self.visits.append(Visit(worker.number, hold.token, hold.fence, entered_ns, left_ns, waited_ms, acquire_ms))
+        self.visits.append(Visit(worker.number, hold.token, hold.fence, entered_ns, left_ns, entry.waited_ms))

@@ -89,7 +89,6 @@ def _summary(crew: Crew, slots: int, took_s: float, left_held: int) -> Summary:
         "jobs": len(visits),
         "seconds": round(took_s, 3),
         "jobs_per_s": round(len(visits) / took_s, 1),
-        "acquire_ms": _percentiles([visit.acquire_ms for visit in visits]),
         "waited_ms": _percentiles([visit.waited_ms for visit in visits]),
         "most_inside": found.most_inside,
         "left_held": left_held,
@@ -103,11 +102,10 @@ def _percentiles(values: list[float]) -> dict[str, float]:
 
 
 def _print(summary: Summary) -> None:
-    acquire, waited = summary["acquire_ms"], summary["waited_ms"]
+    waited = summary["waited_ms"]
     print_pairs(
         {
             "jobs": f"{summary['jobs']} in {summary['seconds']:.1f} s, {summary['jobs_per_s']:g} a second",
-            "acquire": f"p50 {acquire['p50']:.1f} ms, p99 {acquire['p99']:.1f} ms",
             "wait for a slot": f"p50 {waited['p50']:.0f} ms, p99 {waited['p99']:.0f} ms",
             "most inside": f"{summary['most_inside']} of {counted(summary['slots'], 'slot')}",
             "left held": summary["left_held"],

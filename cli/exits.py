@@ -31,12 +31,8 @@ class Exit(IntEnum):
     INTERRUPTED = 130
 
 
-class NotAcquired(SlotkeeperError):
-    """No slot is free. Try again later."""
-
-
 class NotHeld(SlotkeeperError):
-    """The owner holds nothing, so there was nothing to release. Nothing was changed."""
+    """The owner holds nothing, and waits for nothing, that could have been given up. Nothing was changed."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -46,7 +42,6 @@ class Interrupted(KeyboardInterrupt):
 # By name, so that a wrong owner id is told without importing a database driver. An error without an entry has its base's.
 CODES: Mapping[str, Exit] = {
     # here
-    "NotAcquired": Exit.NOT_ACQUIRED,
     "NotHeld": Exit.LOST,
     "SlotkeeperError": Exit.UNEXPECTED,
     # owner
@@ -74,6 +69,7 @@ CODES: Mapping[str, Exit] = {
     "BadSize": Exit.USAGE,
     "BeingDeleted": Exit.UNAVAILABLE,
     "LeaseLost": Exit.LOST,
+    "NotAcquired": Exit.NOT_ACQUIRED,
     "StaleFence": Exit.LOST,
     "WaitCancelled": Exit.NOT_ACQUIRED,
     "OutcomeUnknown": Exit.UNKNOWN,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .commands import Group, example
-from .exits import Exit, NotAcquired, NotHeld, unsettled
+from .exits import Exit, NotHeld, unsettled
 from .opening import opened_client
 from .options import DATABASE, OUTPUT, SCOPE, Choices, shared
 from .output import counted, emit, local_time, print_pairs, print_table, printable, tell
@@ -17,7 +17,7 @@ from .owners import document, named_owner
 
 if TYPE_CHECKING:
     from ..owner import Owner
-    from ..semaphore import Client, Description, Holder
+    from ..semaphore import Client, Description, Holder, Waiting
 
 EVERYTHING = (OUTPUT, SCOPE, DATABASE)
 WHO = "--workflow order:42 --run run-1 --hold 7"
@@ -92,27 +92,58 @@ def delete(ctx: click.Context, name: str, force: bool, yes: bool) -> None:
 
 @semaphore.command(
     epilog=example(
-        f"slotkeeper semaphore acquire gpu {WHO}", "slotkeeper semaphore acquire gpu --owner 8:order:42:run-1:7"
+        f"slotkeeper semaphore acquire gpu {WHO}",
+        "slotkeeper semaphore acquire gpu --owner 8:order:42:run-1:7 --wait 60 --lease 30",
     )
 )
 @click.argument("name")
 @named_owner
+@click.option(
+    "--wait", "wait_s", type=click.FloatRange(min=0), default=0.0, metavar="SECONDS", help="Stand in line so long."
+)
+@click.option("--lease", "lease_s", type=int, metavar="SECONDS", help="The slot comes back by itself after so long.")
 @shared(*EVERYTHING)
 @click.pass_obj
-def acquire(choices: Choices, name: str, owner: Owner) -> None:
+def acquire(choices: Choices, name: str, owner: Owner, wait_s: float, lease_s: int | None) -> None:
     """Take a slot for an owner. Exit code 3: none is free.
 
     An owner that holds one already gets the same one again. The fence only grows for a slot: what the holder writes
-    elsewhere can carry it, and be refused where a greater one was seen.
+    elsewhere can carry it, and be refused where a greater one was seen. This command does not stay to renew a lease:
+    `renew` does.
     """
+    from ..semaphore import NotAcquired
+
     with opened_client(choices) as client, unsettled(_look(name)):
-        hold = client.try_acquire(name, owner)
-        if hold is None:
-            raise NotAcquired(_full(client, name, owner))
+        try:
+            hold = client.acquire(name, owner, wait_s=wait_s, lease_s=lease_s)
+        except NotAcquired as error:
+            raise NotAcquired(name, str(owner), waited_s=wait_s, detail=_full(client, name, owner)) from error
+        hold.detach()
     answer = {"semaphore": name, "owner": str(owner), "token": hold.token, "fence": hold.fence, "again": hold.again}
-    emit(choices, answer, lambda: print_pairs({"token": hold.token, "fence": hold.fence}))
+    lease = {} if lease_s is None else {"lease": f"{lease_s} s"}
+    emit(
+        choices,
+        {**answer, "lease_s": lease_s},
+        lambda: print_pairs({"token": hold.token, "fence": hold.fence, **lease}),
+    )
     if hold.again:
         tell(choices, "the owner held it already")
+
+
+@semaphore.command(epilog=example(f"slotkeeper semaphore renew gpu {WHO} --lease 30"))
+@click.argument("name")
+@named_owner
+@click.option("--lease", "lease_s", type=int, metavar="SECONDS", help="So long from now. Without it: until released.")
+@click.option("--fence", type=int, metavar="NUMBER", help="Renew only the hold that has this fence.")
+@shared(*EVERYTHING)
+@click.pass_obj
+def renew(choices: Choices, name: str, owner: Owner, lease_s: int | None, fence: int | None) -> None:
+    """Count an owner's lease anew. Exit code 4: it holds nothing, or not the hold that was meant."""
+    with opened_client(choices) as client, unsettled(_look(name)):
+        fence = client.renew(name, owner, lease_s=lease_s, fence=fence)
+    answer = {"semaphore": name, "owner": str(owner), "fence": fence, "lease_s": lease_s}
+    length = "until it is released" if lease_s is None else f"for {lease_s} s"
+    emit(choices, answer, lambda: click.echo(f"renewed {printable(name)} {length}"))
 
 
 @semaphore.command(epilog=example(f"slotkeeper semaphore release gpu {WHO}"))
@@ -130,6 +161,20 @@ def release(choices: Choices, name: str, owner: Owner, fence: int | None) -> Non
     emit(choices, answer, lambda: click.echo(f"released {printable(name)}"))
 
 
+@semaphore.command(epilog=example(f"slotkeeper semaphore cancel gpu {WHO}"))
+@click.argument("name")
+@named_owner
+@shared(*EVERYTHING)
+@click.pass_obj
+def cancel(choices: Choices, name: str, owner: Owner) -> None:
+    """Take an owner out of the line, whichever process waits for it. Exit code 4: it does not wait."""
+    with opened_client(choices) as client, unsettled(f"`slotkeeper semaphore waiters {name}` shows who waits"):
+        if not client.cancel(name, owner):
+            raise NotHeld(f"Semaphore {name!r}, owner {str(owner)!r}: it does not stand in line. Nothing was changed.")
+    answer = {"semaphore": name, "owner": str(owner), "cancelled": True}
+    emit(choices, answer, lambda: click.echo(f"cancelled the wait for {printable(name)}"))
+
+
 @semaphore.command(epilog=example("slotkeeper semaphore holders gpu", "slotkeeper semaphore holders gpu --json"))
 @click.argument("name")
 @shared(*EVERYTHING)
@@ -140,6 +185,18 @@ def holders(choices: Choices, name: str) -> None:
         size, held = client.describe(name).size, client.holders(name)
     listed = {"semaphore": name, "size": size, "held": len(held), "holders": [_holder(each) for each in held]}
     emit(choices, listed, lambda: _print_holders(size, held))
+
+
+@semaphore.command(epilog=example("slotkeeper semaphore waiters gpu", "slotkeeper semaphore waiters gpu --json"))
+@click.argument("name")
+@shared(*EVERYTHING)
+@click.pass_obj
+def waiters(choices: Choices, name: str) -> None:
+    """Show who stands in line, in what order, and since when. Each bucket has a line of its own."""
+    with opened_client(choices) as client:
+        line = client.waiters(name)
+    listed = {"semaphore": name, "waiting": len(line), "waiters": [_waiter(each) for each in line]}
+    emit(choices, listed, lambda: _print_waiters(line))
 
 
 def _described(found: Description) -> dict[str, Any]:
@@ -181,10 +238,26 @@ def _print_holders(size: int, held: list[Holder]) -> None:
 
 
 def _row(each: Holder) -> tuple[object, ...]:
-    who = document(each.owner_id)
-    names = (each.owner_id, "", "") if who["hold_id"] is None else tuple(who.values())
     left = "-" if each.lease_left_s is None else f"{each.lease_left_s} s"
-    return (each.token, *names, each.fence, local_time(each.since_ms), left)
+    return (each.token, *_who(each.owner_id), each.fence, local_time(each.since_ms), left)
+
+
+def _waiter(each: Waiting) -> dict[str, Any]:
+    about = {"ticket": each.ticket, "position": each.position, "since_ms": each.since_ms, "bucket": each.bucket}
+    return {"owner": each.owner_id, **document(each.owner_id), **about, "client": each.client_id}
+
+
+def _print_waiters(line: list[Waiting]) -> None:
+    click.echo(f"{len(line)} waiting")
+    if line:
+        columns = ("#bucket", "#position", "workflow", "run", "#hold", "#ticket", "since", "client")
+        rows = ((w.bucket, w.position, *_who(w.owner_id), w.ticket, local_time(w.since_ms), w.client_id) for w in line)
+        print_table(columns, rows)
+
+
+def _who(owner_id: str) -> tuple[object, ...]:
+    who = document(owner_id)
+    return (owner_id, "", "") if who["hold_id"] is None else tuple(who.values())
 
 
 def _confirmed(name: str) -> bool:
@@ -198,12 +271,10 @@ def _full(client: Client, name: str, owner: Owner) -> str:
     found, held = client.describe(name), client.holders(name)
     everywhere = f"{len(held)} of {found.size} held"
     if found.buckets == 1:
-        return f"no slot is free: {everywhere}"
+        return everywhere
     home = found.bucket_of_owner(str(owner))
     there = sum(each.bucket == home.number for each in held)
-    return (
-        f"no slot is free in the owner's bucket {home.number}: {there} of {len(home.tokens)} held, in all {everywhere}"
-    )
+    return f"{there} of {len(home.tokens)} held in the owner's bucket {home.number}, in all {everywhere}"
 
 
 def _look(name: str) -> str:

@@ -18,7 +18,6 @@ class Visit:
     entered_ns: int
     left_ns: int
     waited_ms: float
-    acquire_ms: float
 
 
 @dataclass(frozen=True, slots=True)

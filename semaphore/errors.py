@@ -84,12 +84,11 @@ class StaleFence(SemaphoreError):
 class NotAcquired(SemaphoreError, TimeoutError):
     """No slot became free in time. Nothing is held and the place in line is given up; try again later."""
 
-    def __init__(self, semaphore: str, owner_id: str, *, waited_s: float) -> None:
-        self.semaphore, self.owner_id, self.waited_s = semaphore, owner_id, waited_s
-        super().__init__(
-            f"Semaphore {semaphore!r}, owner {owner_id!r}: no slot became free in {waited_s:g} s."
-            " Nothing is held and the place in line is given up; try again later."
-        )
+    def __init__(self, semaphore: str, owner_id: str, *, waited_s: float, detail: str = "") -> None:
+        self.semaphore, self.owner_id, self.waited_s, self.detail = semaphore, owner_id, waited_s, detail
+        what = f"no slot became free in {waited_s:g} s" if waited_s else "no slot is free"
+        whole = f"Semaphore {semaphore!r}, owner {owner_id!r}: {what}. Nothing is held; try again later."
+        super().__init__(f"{what}: {detail}" if detail else whole)
 
 
 class WaitCancelled(SemaphoreError):

@@ -140,10 +140,10 @@ def test_a_silent_commit_is_an_unknown_outcome(run: Run, monkeypatch: pytest.Mon
     """The whole way from the client's error to the process's exit code; the server's side is tested with the client."""
     from slotkeeper.semaphore import Client, HoldUnknown
 
-    def silent(self: Client, name: str, owner: object) -> None:
+    def silent(self: Client, name: str, owner: object, **options: object) -> None:
         raise HoldUnknown(name, str(owner), wanted="acquire")
 
-    monkeypatch.setattr(Client, "try_acquire", silent)
+    monkeypatch.setattr(Client, "acquire", silent)
 
     ran = run("semaphore", "acquire", "gpu", "--owner", "1:w:r:1", "-q")
 

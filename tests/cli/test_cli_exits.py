@@ -15,7 +15,7 @@ import slotkeeper.owner
 import slotkeeper.schema
 import slotkeeper.semaphore
 from slotkeeper import Client, SlotkeeperError
-from slotkeeper.cli.exits import CODES, Exit, NotAcquired, NotHeld, code_of
+from slotkeeper.cli.exits import CODES, Exit, NotHeld, code_of
 from slotkeeper.database import errors as database_errors
 from slotkeeper.database.errors import Unavailable
 
@@ -38,7 +38,7 @@ def errors() -> Iterator[type[SlotkeeperError]]:
     """Yield every error that a package can raise."""
     found = {value for module in MODULES for value in vars(module).values() if isinstance(value, type)}
     yield from sorted(
-        {error for error in found | {NotAcquired, NotHeld} if issubclass(error, SlotkeeperError)},
+        {error for error in found | {NotHeld} if issubclass(error, SlotkeeperError)},
         key=lambda error: error.__name__,
     )
 
@@ -138,7 +138,7 @@ def test_an_exit_of_clicks_own_keeps_its_code(run: Run, embedded: str, raised: C
 @pytest.mark.parametrize(
     ("method", "args", "hint"),
     [
-        ("try_acquire", ("acquire", "gpu", "--owner", "1:w:r:1"), "semaphore holders gpu"),
+        ("acquire", ("acquire", "gpu", "--owner", "1:w:r:1"), "semaphore holders gpu"),
         ("release", ("release", "gpu", "--owner", "1:w:r:1"), "semaphore holders gpu"),
         ("create", ("create", "gpu", "--size", "1"), "create it again"),
         ("delete", ("delete", "gpu", "--yes"), "delete it again"),
