@@ -139,7 +139,7 @@ def test_columns_are_told_as_the_server_spells_them(store: CassandraStore) -> No
 def test_query_answers_rows_and_takes_values(store: CassandraStore, settings: CassandraSettings) -> None:
     query = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = %s"
 
-    assert [row["table_name"] for row in store.query(query, settings.keyspace)] == ["lamps"]
+    assert {"table_name": "lamps"} in store.query(query, settings.keyspace)
     with pytest.raises(StatementRejected, match=r"rejected the statement: .*SELEKT"):
         store.query("SELEKT 1")
 
