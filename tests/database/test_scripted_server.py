@@ -153,7 +153,7 @@ def test_tls_encrypts_the_connection() -> None:
     authority.issue_cert("127.0.0.1").configure_cert(ours)
     authority.configure_trust(theirs)
     with ScriptedServer([TOKENS], tls=ours) as server:
-        options = {"ssl_context": theirs, "ssl_options": {"server_hostname": "127.0.0.1"}}
+        options: dict[str, Any] = {"ssl_context": theirs, "ssl_options": {"server_hostname": "127.0.0.1"}}
         with connect(server, **options) as session:
             assert rows_of(session, insert(session)) == APPLIED
 
@@ -161,7 +161,8 @@ def test_tls_encrypts_the_connection() -> None:
 def test_tls_fails_for_a_client_that_does_not_trust_the_server() -> None:
     ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     trustme.CA().issue_cert("127.0.0.1").configure_cert(ours)
-    options = {"ssl_context": ssl.create_default_context(), "ssl_options": {"server_hostname": "127.0.0.1"}}
+    hostname = {"server_hostname": "127.0.0.1"}
+    options: dict[str, Any] = {"ssl_context": ssl.create_default_context(), "ssl_options": hostname}
     with ScriptedServer([TOKENS], tls=ours) as server, pytest.raises(NoHostAvailable), connect(server, **options):
         pass
 
@@ -442,7 +443,12 @@ def test_a_late_answer_waits_for_the_event_and_lets_others_pass(server: Scripted
 
 def test_a_late_callable_is_called_when_it_is_due(server: ScriptedServer, session: Session) -> None:
     gate, ran = Event(), Event()
-    server.script(Late(gate, lambda request: ran.set() or Silence()), Late(0.01, Applied()))
+
+    def run(request: object) -> Silence:
+        ran.set()
+        return Silence()
+
+    server.script(Late(gate, run), Late(0.01, Applied()))
     with pytest.raises(cassandra.OperationTimedOut):
         session.execute(grant(session, 1), timeout=0.05)
     assert not ran.is_set()

@@ -118,7 +118,7 @@ def test_a_text_that_utf_8_cannot_encode_is_refused(field: str) -> None:
     fields = {"workflow_id": "wf", "run_id": "run-1", field: "ab\udc80"}
 
     with pytest.raises(OwnerFieldError, match=f"{field} of an owner has a lone surrogate at character 2"):
-        Owner(**fields, hold_id=7)  # type: ignore[arg-type]
+        Owner(**fields, hold_id=7)
 
 
 @pytest.mark.parametrize(
