@@ -26,7 +26,7 @@ It does no I/O, keeps no state, and imports nothing but the standard library.
 
 from __future__ import annotations
 
-from .errors import NoBucket, OwnerFieldError, OwnerIdError, ReservedOwner
+from .errors import NoBucket, OwnerFieldError, OwnerIdError, OwnerTooLong, ReservedOwner
 from .fingerprint import fingerprint32
 from .identity import FREE, NONE, RESERVED_RUN_ID, Owner, owner_id_to_store
 from .routing import bucket_of
@@ -39,6 +39,7 @@ __all__ = [
     "Owner",
     "OwnerFieldError",
     "OwnerIdError",
+    "OwnerTooLong",
     "ReservedOwner",
     "bucket_of",
     "fingerprint32",

@@ -29,6 +29,17 @@ class ReservedOwner(OwnerIdError):
         super().__init__(text, 0, "reserved for slotkeeper's own rows, no run can have it")
 
 
+class OwnerTooLong(OwnerIdError):
+    """An owner_id is longer than a row's key should be. Give the workflow or the run a shorter id, its hash for one.
+
+    `size` counts its bytes in UTF-8.
+    """
+
+    def __init__(self, text: str, size: int, most: int) -> None:
+        self.size = size
+        super().__init__(text, most, f"it has {size} bytes, at most {most} can be stored")
+
+
 class OwnerFieldError(SlotkeeperError, ValueError):
     """An owner cannot have this value in this field, as no owner_id could spell it. Correct the value and try again.
 

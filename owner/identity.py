@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
-from .errors import OwnerFieldError, ReservedOwner
+from .errors import OwnerFieldError, OwnerTooLong, ReservedOwner
 from .spelling import INT64, spell, take_apart
 
 RESERVED_RUN_ID = "30000000-0000-f000-f000-000000000000"
+
+LONGEST_OWNER_ID = 4096  # bytes: a few of them still fit into one batch, and Cassandra refuses keys over 64 KiB
 
 # Written out, not computed: they are part of stored primary keys, whatever becomes of the code that spells them.
 NONE = "0::30000000-0000-f000-f000-000000000000:-1"
@@ -52,12 +54,15 @@ class Owner:
 def owner_id_to_store(owner: Owner | str) -> str:
     """Return the owner_id under which a hold of `owner`, an Owner or an owner_id, may be stored.
 
-    Raises ReservedOwner for an owner of slotkeeper's own rows, OwnerIdError for a text that is no owner_id.
+    Raises ReservedOwner for an owner of slotkeeper's own rows, OwnerTooLong, OwnerIdError for a text that is no owner_id.
     """
     who = owner if isinstance(owner, Owner) else Owner.parse(owner)
     if who.reserved:
         raise ReservedOwner(str(who))
-    return str(who)
+    text = str(who)
+    if 4 * len(text) > LONGEST_OWNER_ID and (size := len(text.encode())) > LONGEST_OWNER_ID:
+        raise OwnerTooLong(text, size, LONGEST_OWNER_ID)
+    return text
 
 
 def _check_text(field: str, value: str) -> None:

@@ -11,7 +11,19 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from ..database import Applied, Batch, DatabaseError, Outcome, Port, Refused, Row, Slice, Unavailable, Unknown
+from ..database import (
+    Applied,
+    Batch,
+    DatabaseError,
+    Outcome,
+    Port,
+    Refused,
+    Row,
+    Slice,
+    StatementRejected,
+    Unavailable,
+    Unknown,
+)
 from .call import Call, Flight
 from .errors import BeingDeleted, HoldUnknown, RowsDisagree
 from .layout import BucketRef
@@ -76,7 +88,7 @@ class Bucket:
             for call in calls:
                 await self._until_answered(call)
         except BaseException:
-            self._port.finish(self._see_off(calls))
+            self._port.finish(self._go(calls))
             raise
         return [call.error or call.answer or Stayed() for call in calls]
 
@@ -92,9 +104,7 @@ class Bucket:
                     self._wake_a_leader()
             if not call.done:
                 await self._wait_for_news(call)
-        if self._poller is call:
-            self._poller = None
-            self._wake(self._line)
+        self._stop_polling(call)
 
     async def _lead(self, call: Call) -> None:
         try:
@@ -130,6 +140,13 @@ class Bucket:
         elif polls:
             self._poll_due = True
 
+    def _stop_polling(self, call: Call) -> None:
+        """Let somebody else in line look for all of them, where this one did or would have."""
+        if self._poller is call:
+            self._poller = None
+        if self._poller is None:
+            self._wake(self._line)
+
     def _wake_a_leader(self) -> None:
         self._wake((*(self._flight.calls if self._flight else ()), *self._inbox))
 
@@ -147,6 +164,16 @@ class Bucket:
         else:
             call.attended, wanted = False, type(call.operation).__name__.lower()
             call.fail(HoldUnknown(self.ref.semaphore, call.operation.owner_id, wanted=wanted))
+        self._wake_a_leader()  # it may have been its turn
+
+    async def _go(self, calls: Sequence[Call]) -> None:
+        """See callers off, and wake those who counted on them."""
+        try:
+            await self._see_off(calls)
+        finally:
+            for call in calls:
+                self._stop_polling(call)
+            self._wake_a_leader()
 
     async def _see_off(self, calls: Iterable[Call]) -> None:
         """Undo what cancelled or interrupted callers will never know of: their places in line, and slots granted to them."""
@@ -195,9 +222,9 @@ class Bucket:
                 return
 
     def _claimed_calls(self) -> list[Call]:
-        """Take everything out of the inbox that its caller has not given up."""
-        calls = []
-        while self._inbox:
+        """Take everything out of the inbox that its caller has not given up; one that goes alone, alone."""
+        calls: list[Call] = []
+        while self._inbox and not (calls and (calls[0].alone or self._inbox[0].alone)):
             call = self._inbox.popleft()
             if call.claim.take():
                 calls.append(call)
@@ -284,6 +311,8 @@ class Bucket:
         except DatabaseError as error:
             if flight.unsure:  # this attempt came to nothing, an earlier one is still open
                 self._try_again_later(flight, answered=True)
+            elif isinstance(error, StatementRejected) and len(flight.calls) > 1:
+                self._part(flight)
             else:
                 self._flight = None
                 for call in flight.calls:
@@ -319,6 +348,13 @@ class Bucket:
             return None
         pending, flight.pending = flight.pending, None
         return pending.result()
+
+    def _part(self, flight: Flight) -> None:
+        """Plan the operations of a batch that the server rejects one by one: the rejection is the answer to one of them."""
+        self._flight = None
+        for call in flight.calls:
+            call.alone = True
+        self._put_back(reversed(flight.calls))
 
     def _try_again_later(self, flight: Flight, *, answered: bool) -> None:
         flight.again_at = self._port.now() + pause_s(flight.attempts, self._dice(), answered=answered)
@@ -380,7 +416,8 @@ class Bucket:
 
     def _answer(self, call: Call, answer: Answer) -> None:
         if isinstance(answer, Queued):
-            self._line.join(call, answer.ticket)
+            if not call.done:  # one that was given up meanwhile leaves its place to its TTL
+                self._line.join(call, answer.ticket)
             return
         if isinstance(call.operation, Stay):
             self._line.kept(self._port.now())

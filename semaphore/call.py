@@ -18,6 +18,7 @@ class Call:
     """
 
     __slots__ = (
+        "alone",
         "answer",
         "arrived",
         "attended",
@@ -45,6 +46,7 @@ class Call:
         self.attended = True  # somebody waits for it, and can lead
         self.unsure = False  # an attempt of it may have applied
         self.tried: set[tuple[int, int]] = set()  # the tokens and versions that such attempts wrote
+        self.alone = False  # the server rejected a batch that it was in
         self.blocked = 0
 
     @property

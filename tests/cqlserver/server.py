@@ -135,6 +135,11 @@ class ScriptedServer:
         with self._changed:
             return len(self._script)
 
+    def forget_script(self) -> None:
+        """Drop the answers that nobody has asked for yet."""
+        with self._changed:
+            self._script.clear()
+
     def take_answer(self, request: Request, host: Host) -> Scripted:
         """Record the request and say what to answer. Connections call it."""
         with self._changed:
