@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 SOURCES := $(VENV)/sources
 
-.PHONY: help demo install test check lint types imports pytest cassandra clean FORCE
+.PHONY: help demo install test check lint types imports pytest bench cassandra clean FORCE
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -34,6 +34,9 @@ imports: $(INSTALLED) ## Check which package may import which
 
 pytest: $(INSTALLED) ## Run the tests; ARGS="-k name" picks some
 	$(BIN)/pytest $(ARGS)
+
+bench: $(INSTALLED) ## Measure it beside the raw driver, in a quarter of an hour; ARGS="--quick" for a look
+	cd tests && exec ../$(BIN)/python -m bench $(ARGS)
 
 cassandra: $(INSTALLED) ## Run a Cassandra until Ctrl-C; ARGS="--port 9142" for another port
 	cd tests && exec ../$(BIN)/python -m cluster $(ARGS)

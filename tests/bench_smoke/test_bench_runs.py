@@ -1,0 +1,133 @@
+"""The bench runs: each load comes to its readings, whatever they are. How fast anything is, no test says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+from bench import growth, handoff, loads, places, suite
+from bench.__main__ import main
+from bench.crowd import Readings
+from bench.figures import Figure, Line, Measure, Record, Suite, Target
+from bench.floors import floor
+from bench.loads import Crowd
+from bench.run import steps
+from click.testing import CliRunner
+
+SECONDS, HOLD_S = 0.2, (0.01, 0.02)
+Run = Callable[[str, float], Readings]
+
+CYCLES: dict[str, Run] = {
+    "floor": partial(floor, threads=3),
+    "threads": partial(loads.threads, crowd=Crowd(3)),
+    "threads waiting, with leases": partial(loads.threads, crowd=Crowd(3, tokens=2, waits=True, lease_s=30)),
+    "threads on some buckets": partial(
+        loads.threads, crowd=Crowd(3, tokens=20, bucket_size=10, hold_s=0.01, waits=True)
+    ),
+    "tasks": partial(loads.tasks, crowd=Crowd(3)),
+    "processes": partial(loads.processes, count=2, crowd=Crowd(2, tokens=3, waits=True)),
+    "after many cycles": partial(growth.after_many, cycles=50, samples=2),
+}
+SPREADS: dict[str, Run] = {
+    "floor": partial(floor, threads=1),
+    "latency": loads.latency,
+    "within": partial(handoff.within, hold_s=HOLD_S),
+    "between": partial(handoff.between, hold_s=HOLD_S),
+    "first acquire": partial(growth.first_acquire, tokens=5, samples=2),
+    "release before nobody": partial(growth.release_before, waiters=0, samples=2),
+    "release before a line": partial(growth.release_before, waiters=4, samples=2),
+}
+
+
+@pytest.fixture(scope="module")
+def sqlite_url(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A file with the tables."""
+    return places.ready(f"sqlite:///{tmp_path_factory.mktemp('bench') / 'bench.db'}")
+
+
+@pytest.mark.parametrize("load", CYCLES.values(), ids=CYCLES)
+def test_a_load_counts_cycles(load: Run, sqlite_url: str) -> None:
+    assert load(sqlite_url, SECONDS)["cycles"] > 0
+
+
+@pytest.mark.parametrize("load", SPREADS.values(), ids=SPREADS)
+def test_a_load_times_what_it_does(load: Run, sqlite_url: str) -> None:
+    found = load(sqlite_url, SECONDS)
+    assert 0 < found["p50"] <= found["p99"]
+
+
+def test_leases_take_memory(sqlite_url: str) -> None:
+    assert growth.memory(sqlite_url, SECONDS, leases=10)["KiB"] > 0
+
+
+@pytest.fixture(scope="module")
+def ready_cassandra_url(cassandra_url: str) -> str:
+    """A keyspace with the tables."""
+    return places.ready(cassandra_url)
+
+
+@pytest.mark.parametrize("name", ["floor", "threads", "tasks", "processes"])
+def test_a_load_counts_cycles_on_cassandra(name: str, ready_cassandra_url: str) -> None:
+    assert CYCLES[name](ready_cassandra_url, SECONDS)["cycles"] > 0
+
+
+@pytest.mark.parametrize("name", ["latency", "within", "release before a line"])
+def test_a_load_times_what_it_does_on_cassandra(name: str, ready_cassandra_url: str) -> None:
+    found = SPREADS[name](ready_cassandra_url, SECONDS)
+    assert 0 < found["p50"] <= found["p99"]
+
+
+@pytest.mark.parametrize("whole", [suite.cassandra("", long=True), suite.sqlite("")], ids=lambda s: s.database)
+def test_what_is_compared_stands_in_one_group(whole: Suite) -> None:
+    for group in whole.groups:
+        names = [measure.name for measure in group]
+        assert len(set(names)) == len(names)
+        assert set(names) >= {name for measure in group for name in measure.leans_on()}
+
+
+def test_picking_a_measurement_keeps_its_floor() -> None:
+    picked = suite.sqlite("").only("64 tasks")
+    assert [measure.name for group in picked.groups for measure in group] == [suite.FLOOR_64, "64 tasks"]
+
+
+def test_every_second_round_goes_backwards() -> None:
+    a, b = (Measure(name, lambda *_: {}, (), once=name == "b") for name in "ab")
+    taken = [(step.round, step.measure.name) for step in steps([Suite("db", "", ((a,), (b, a)))], 2)]
+    assert taken == [(0, "a"), (0, "b"), (0, "a"), (1, "a"), (1, "a")]
+
+
+def test_a_ratio_is_the_median_of_the_rounds_ratios() -> None:
+    figure = Figure("db", Line("x", "cycles", "cycles/s", target=Target(at_least=5)), (10, 30, 80), (1, 10, 10))
+    assert (figure.value, figure.floor, figure.ratio, figure.met) == (30, 10, 8, True)
+
+
+def test_a_measurement_whose_floor_failed_has_no_figure_of_that_round() -> None:
+    x = Measure("x", lambda *_: {}, (Line("x", "cycles", "cycles/s", ("floor", "cycles")),))
+    whole, record = Suite("db", "", ((x,),)), Record()
+    record.note(whole, 0, 0, "x", {"cycles": 1.0})
+    assert record.figures([whole]) == []
+
+
+def test_the_command_prints_a_table_and_writes_json(tmp_path: Path) -> None:
+    options = ["--seconds", "0.1", "--rounds", "2", "--only", "64 threads", "--json", str(tmp_path / "bench.json")]
+    ran = CliRunner().invoke(main, [*options, "--database", f"sqlite:///{tmp_path / 'bench.db'}"])
+    assert ran.exit_code == 0, ran.output
+    assert "64 threads" in ran.stdout
+    written = json.loads((tmp_path / "bench.json").read_text())
+    assert [len(f["values"]) for f in written["figures"] if f["name"] == "64 threads"] == [2]
+
+
+def test_a_measurement_that_fails_is_told_and_ends_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(suite, "sqlite", lambda url: Suite("SQLite", url, ((Measure("x", _fail, ()),),)))
+    ran = CliRunner().invoke(main, ["--seconds", "0.1", "--database", f"sqlite:///{tmp_path / 'bench.db'}"])
+    assert ran.exit_code == 1
+    assert ran.stderr.count("SQLite: x (round") == 3
+
+
+def _fail(url: str, seconds: float) -> Readings:
+    raise OSError("no such luck")
