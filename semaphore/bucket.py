@@ -27,11 +27,12 @@ from ..database import (
 from .call import Call, Flight
 from .errors import BeingDeleted, HoldUnknown, RowsDisagree
 from .layout import BucketRef
-from .operations import Acquire, Answer, Cancel, Granted, Operation, Queued, Release, Renewed, Stay, Stayed
+from .operations import Acquire, Answer, Cancel, Granted, NotHeld, Operation, Queued, Release, Renewed, Stay, Stayed
 from .plan import Plan, Setting, plan
 from .rows import QUEUE_KEY, SNAPSHOT, TOKENS, owner_key, text, waiters_behind
 from .settle import is_dead, kill, pause_s
 from .state import State, from_rows, waiter_from_row
+from .told import Told
 from .waiting import LEAVING_S, WaitingHere
 
 Dice = Callable[[], float]
@@ -64,6 +65,7 @@ class Bucket:
         self._wanted = _Wanted()
         self._flight: Flight | None = None
         self._refusals = 0
+        self._told = Told()
         self._crowd, self._trip_s = 0, 0.0  # how many the last batch answered, and how long it took
         self._place = ref.tokens.start + int(dice() * len(ref.tokens))
 
@@ -162,8 +164,8 @@ class Bucket:
             text = f"Semaphore {self.ref.semaphore!r}: the database did not come to it in time. Nothing was changed; try again."
             call.fail(Unavailable(text))
         else:
-            call.attended, wanted = False, type(call.operation).__name__.lower()
-            call.fail(HoldUnknown(self.ref.semaphore, call.operation.owner_id, wanted=wanted))
+            call.attended = False
+            call.fail(self._unknown(call))
         self._wake_a_leader()  # it may have been its turn
 
     async def _go(self, calls: Sequence[Call]) -> None:
@@ -179,15 +181,36 @@ class Bucket:
         """Undo what cancelled or interrupted callers will never know of: their places in line, and slots granted to them."""
         for call in calls:
             owner_id = call.operation.owner_id
-            if call.claim.take() or not isinstance(call.operation, Acquire):
-                continue  # never sent, or nothing that would leak
+            if not isinstance(call.operation, Acquire) or self._is_withdrawn(call):
+                continue  # nothing that would leak, or never sent
             call.stand_until = self._port.now()
             call.deadline = min(call.deadline, call.stand_until + LEAVING_S)
             await self._until_answered(call)
-            if isinstance(call.answer, Granted) and not call.answer.again:
-                undo = Call(self._port, Release(owner_id, call.answer.fence), self._port.now() + LEAVING_S)
-                self._inbox.append(undo)
-                await self._until_answered(undo)
+            if isinstance(call.answer, Granted):
+                self._told.untell(call.answer)
+                await self._give_back(owner_id, call.answer.token, call.answer.fence)
+            for token, fence in tuple(call.tried) if call.error is not None else ():
+                self._told.owe(token, fence)
+                await self._give_back(owner_id, token, fence)
+
+    def _is_withdrawn(self, call: Call) -> bool:
+        """Take a call back that has not been sent, and tell so. One that may have applied before goes on."""
+        taken = call.claim.take()
+        if taken and call.unsure:
+            call.claim.give()
+        return taken and not call.unsure
+
+    async def _give_back(self, owner_id: str, token: int, fence: int) -> None:
+        """Release what nobody knows of, again and again while the database cannot."""
+        until = self._port.now() + LEAVING_S
+        while self._told.is_owed(token, fence):
+            undo = Call(self._port, Release(owner_id, fence), until)
+            undo.gives_back = token, fence
+            self._inbox.append(undo)
+            await self._until_answered(undo)
+            if undo.error is None or self._port.now() + LONGEST_BACKOFF_S > until:
+                return
+            await self._port.sleep(LONGEST_BACKOFF_S)
 
     # --- reading, planning, sending ----------------------------------------------------------------------------------
 
@@ -214,7 +237,7 @@ class Bucket:
         self._put_back(calls[index] for index in reversed(planned.later))
 
     async def _gather(self) -> None:
-        """Wait a moment for those whom the last batch has answered: they come back all at once. A lone caller waits for none."""
+        """Wait a moment for those whom the last batch answered: they come back all at once. A lone caller waits for none."""
         until = self._port.now() + self._trip_s * GATHER_SHARE
         while (here := len(self._inbox)) < self._crowd and self._port.now() < until:
             await self._port.give_way()
@@ -226,7 +249,11 @@ class Bucket:
         calls: list[Call] = []
         while self._inbox and not (calls and (calls[0].alone or self._inbox[0].alone)):
             call = self._inbox.popleft()
-            if call.claim.take():
+            if not call.claim.take():
+                continue
+            if call.gives_back is not None and not self._told.is_owed(*call.gives_back):
+                call.succeed(NotHeld())  # meanwhile somebody was told that it holds this
+            else:
                 calls.append(call)
         return calls
 
@@ -244,7 +271,12 @@ class Bucket:
     def _fail(self, call: Call, error: Exception) -> None:
         if isinstance(call.operation, Cancel) and call.operation.keep:  # it may be handed a slot yet
             error = HoldUnknown(self.ref.semaphore, call.operation.owner_id, wanted="leaving the line")
+        elif call.unsure:  # what failed now came to nothing; an attempt before it may have applied
+            error = self._unknown(call)
         call.fail(error)
+
+    def _unknown(self, call: Call) -> HoldUnknown:
+        return HoldUnknown(self.ref.semaphore, call.operation.owner_id, wanted=type(call.operation).__name__.lower())
 
     def _setting(self) -> Setting:
         mark = int(self._dice() * 2**32) - 2**31  # any int; drawn anew for each batch, so that it never seems unmoved
@@ -267,6 +299,8 @@ class Bucket:
                 return None
             self._wanted, self._poll_due = _Wanted(look=False), False
             self._put_back(self._line.tend(self._state))
+            if self._line.is_puzzled:
+                self._wanted, self._poll_due = _Wanted(), True
         if (self._state.closed_ms or 0) >= self.ref.created_ms:
             self._wanted, error = _Wanted(), BeingDeleted(self.ref.semaphore)
             self._line.fail_all(error)
@@ -276,26 +310,24 @@ class Bucket:
     async def _read(self, deadline: float, *, serial: bool) -> State | None:
         """Read the line, then the tokens, so that who is handed a slot between the two shows as a holder.
 
-        Both anew where somebody has queued meanwhile; not for ever, as the last ticket guards whatever is planned.
+        Both anew where somebody has queued meanwhile, and serially: what shows a new last ticket need not show its waiter.
+        Where that never ends, the last ticket stays the one that the line was read for, and guards whatever is planned.
         """
-        before = self._state
+        last, head = (0, 0) if self._state is None else (self._state.last, self._state.head)
         for _ in range(MOST_READINGS):
-            began_at, line = self._port.now(), list[Row]()
-            if before is not None and before.last > before.head:
-                found = await self._slice(waiters_behind(before.head), deadline, serial=serial)
-                if found is None:
-                    return None
-                line = found
-            rows = await self._slice(SNAPSHOT, deadline, serial=serial)
-            if rows is None:
+            began_at = self._port.now()
+            line = await self._slice(waiters_behind(head), deadline, serial=serial) if last > head else []
+            rows = None if line is None else await self._slice(SNAPSHOT, deadline, serial=serial)
+            if line is None or rows is None:
                 return None
             state = from_rows(rows, self.ref.tokens, began_at=began_at)
-            if state.last <= state.head or (before is not None and state.last == before.last):
+            if state.last == last or state.last <= state.head:
                 break
-            before = state
-        for waiter in filter(None, map(waiter_from_row, line)):
+            state.last, last, head, serial = last, state.last, state.head, True
+        for waiter in filter(None, map(waiter_from_row, line or ())):
             if waiter.ticket > state.head:
                 state.join(waiter)
+        state.serial = serial
         return state
 
     async def _slice(self, part: Slice, deadline: float, *, serial: bool) -> list[Row] | None:
@@ -378,7 +410,7 @@ class Bucket:
         if taken:
             self._place = taken[-1] + 1  # go on from there: fewer meet at one token
         for owner_id, granted in flight.plan.served:
-            self._line.serve(owner_id, replace(granted, began_at=flight.began_at))
+            self._told.tell(granted, self._line.serve(owner_id, replace(granted, began_at=flight.began_at)))
         for call, (_, answer) in zip(flight.calls, flight.plan.after, strict=True):
             if isinstance(answer, Granted | Renewed):
                 answer = replace(answer, began_at=flight.began_at)
@@ -421,4 +453,6 @@ class Bucket:
             return
         if isinstance(call.operation, Stay):
             self._line.kept(self._port.now())
+        if isinstance(answer, Granted):
+            self._told.tell(answer)
         call.succeed(answer)

@@ -27,6 +27,7 @@ class Call:
         "deadline",
         "error",
         "event",
+        "gives_back",
         "operation",
         "stand_until",
         "stood",
@@ -46,6 +47,7 @@ class Call:
         self.attended = True  # somebody waits for it, and can lead
         self.unsure = False  # an attempt of it may have applied
         self.tried: set[tuple[int, int]] = set()  # the tokens and versions that such attempts wrote
+        self.gives_back: tuple[int, int] | None = None  # the token and fence of a hold that nobody knows of
         self.alone = False  # the server rejected a batch that it was in
         self.blocked = 0
 
@@ -65,8 +67,9 @@ class Call:
         self.event.set()
 
     def asked(self, state: State) -> Ask:
-        """Return it as a plan sees it."""
-        return Ask(self.operation, state.as_of >= self.arrived, self.unsure, frozenset(self.tried), self.stood)
+        """Return it as a plan sees it. One that stood in line may have been handed a slot that only a serial reading shows."""
+        fresh = state.as_of >= self.arrived and (state.serial or not self.stood)
+        return Ask(self.operation, fresh, self.unsure, frozenset(self.tried), self.stood)
 
 
 @dataclass(slots=True)

@@ -163,7 +163,11 @@ class _Planner:
             self._cancel(index, ask, operation, state.waiting.get(operation.owner_id))
             return
         number = state.held.get(operation.owner_id)
-        if number is None:
+        if number is None and isinstance(operation, Release) and self._is_left_behind(operation.owner_id):
+            self._touch(operation.owner_id)
+            self._dequeue(state.line[state.waiting[operation.owner_id]])
+            self._plan.after.append((index, NotHeld()))
+        elif number is None:
             gone = Released(None) if isinstance(operation, Release) and ask.unsure else NotHeld()
             self._no(index, ask, gone)
         elif (fence := state.tokens[number].version or 0) != (getattr(operation, "fence", None) or fence):
@@ -176,6 +180,15 @@ class _Planner:
         elif isinstance(operation, Renew):
             self._hold_anew(number, operation.owner_id, operation.lease_s)
             self._plan.after.append((index, Renewed(number, fence)))
+
+    def _is_left_behind(self, owner_id: str) -> bool:
+        """Tell whether an owner's place is one of this process that nobody waits in: its caller never knew of it."""
+        ticket = self._state.waiting.get(owner_id)
+        if ticket is None or owner_id in self._setting.leases:
+            return False
+        return self._state.line[ticket].client_id == self._setting.client_id and not any(
+            ask.operation.owner_id == owner_id and isinstance(ask.operation, Acquire) for ask in self._asks
+        )
 
     def _cancel(self, index: int, ask: Ask, operation: Cancel, ticket: int | None) -> None:
         number = self._state.held.get(operation.owner_id)
@@ -205,16 +218,18 @@ class _Planner:
                 self._serve(waiter, asked.get(waiter.owner_id))
 
     def _serve(self, waiter: Waiter, index: int | None) -> None:
+        """Grant the next slot to a waiter: to the call that asks for it, and to those who wait here for its owner."""
         owner_id, leases = waiter.owner_id, self._setting.leases
-        if index is not None:
+        if index is None:
+            granted = self._grant(owner_id, leases.get(owner_id, PROVISIONAL_S))
+        else:
             operation = self._asks[index].operation
             assert isinstance(operation, Acquire)
             self._served.add(index)
-            self._plan.after.append((index, self._grant(owner_id, operation.lease_s)))
-        elif owner_id in leases:
-            self._plan.served.append((owner_id, self._grant(owner_id, leases[owner_id])))
-        else:
-            self._grant(owner_id, PROVISIONAL_S)
+            granted = self._grant(owner_id, operation.lease_s)
+            self._plan.after.append((index, granted))
+        if owner_id in leases:
+            self._plan.served.append((owner_id, granted))
 
     def _dequeue(self, waiter: Waiter) -> None:
         self._plan.left.append(waiter.ticket)
@@ -240,7 +255,16 @@ class _Planner:
             elif operation.wait:
                 self._plan.after.append((index, self._enqueue(operation.owner_id)))
             else:
-                self._no(index, ask, Full(len(state.held), self._waiting_count()))
+                self._full(index, ask)
+
+    def _full(self, index: int, ask: Ask) -> None:
+        """Tell that no slot is free: where this very batch takes the last one, only when it has applied."""
+        taken = sum(self._state.tokens[number].holder is None for number in self._plan.tokens)
+        answer = Full(len(self._state.held) + taken, self._waiting_count())
+        if taken and ask.fresh:
+            self._plan.after.append((index, answer))
+        else:
+            self._no(index, ask, answer)
 
     def _acquire_again(self, index: int, ask: Ask, operation: Acquire | Cancel, number: int) -> None:
         token = self._state.tokens[number]

@@ -30,7 +30,9 @@ class Waiter:
 
 @dataclass(slots=True)
 class State:
-    """A bucket as last seen. `as_of` is when the reading began: what was decided before that is in it."""
+    """A bucket as last seen. `as_of` is when the reading began: what was decided before that is in it, if it was `serial`;
+    otherwise what was also told.
+    """
 
     tokens: dict[int, Token]
     last: int = 0
@@ -39,6 +41,7 @@ class State:
     closed_ms: int | None = None
     line: dict[int, Waiter] = field(default_factory=dict)
     as_of: float = float("-inf")
+    serial: bool = True
     held: dict[str, int] = field(init=False)
     waiting: dict[str, int] = field(init=False)
 

@@ -23,6 +23,7 @@ class WaitingHere:
         self._port, self._semaphore = port, semaphore
         self._calls: dict[str, list[Call]] = {}
         self._leaving: list[Call] = []
+        self.is_puzzled = False  # the last reading showed somebody neither in line nor with a slot
         self._poll_s = SHORTEST_POLL_S
         self._stay_at = self._kept_at = self._looked_at = 0.0
 
@@ -47,10 +48,12 @@ class WaitingHere:
         self._calls.setdefault(call.operation.owner_id, []).append(call)
         call.event.set()
 
-    def serve(self, owner_id: str, granted: Granted) -> None:
-        """Answer those who wait for an owner."""
-        for call in self._calls.pop(owner_id, ()):
+    def serve(self, owner_id: str, granted: Granted) -> int:
+        """Answer those who wait for an owner. Return how many there were."""
+        calls = self._calls.pop(owner_id, [])
+        for call in calls:
             call.succeed(granted)
+        return len(calls)
 
     def fail_all(self, error: Exception) -> None:
         """Answer everybody with an error."""
@@ -86,17 +89,19 @@ class WaitingHere:
     def tend(self, state: State) -> list[Call]:
         """Compare with a new reading. Return the calls that must ask again, and those that keep the others' places."""
         now, steady = self._port.now(), self._is_steady(self._port.now())
-        again: list[Call] = []
+        self.is_puzzled, again = False, list[Call]()
         for owner_id, calls in list(self._calls.items()):
-            if owner_id in state.held or owner_id not in state.waiting:
-                gone = owner_id not in state.held and steady
-                for call in list(calls):
-                    self._remove(call, calls)
-                    if gone:
-                        call.fail(WaitCancelled(self._semaphore, owner_id))
-                    else:
-                        again.append(call)
-        self._looked_at = now
+            if owner_id not in state.held and owner_id in state.waiting:
+                continue
+            if owner_id in state.held or not steady:
+                again += self._taken_out(calls)
+            elif state.serial:
+                for call in self._taken_out(calls):
+                    call.fail(WaitCancelled(self._semaphore, owner_id))
+            else:  # a slot handed over may not show yet, where the end of the wait does
+                self.is_puzzled = True
+        if not self.is_puzzled:
+            self._looked_at = now
         self._poll_s = SHORTEST_POLL_S if again else min(LONGEST_POLL_S, self._poll_s * 1.5)
         return again + (self._stays(now) if self._calls and now >= self._stay_at else [])
 
@@ -110,7 +115,8 @@ class WaitingHere:
 
     def _is_steady(self, now: float) -> bool:
         """Tell whether a place that is gone was taken away: neither its row nor a slot handed to it can have ended unseen."""
-        return now - self._kept_at < WAITER_S - 1 and now - self._looked_at < PROVISIONAL_S - 1
+        handed_s = min((lease_s for lease_s in self.leases().values() if lease_s), default=PROVISIONAL_S)
+        return now - self._kept_at < WAITER_S - 1 and now - self._looked_at < min(PROVISIONAL_S, handed_s) - 1
 
     def _stays(self, now: float) -> list[Call]:
         self._stay_at = now + STAY_S
@@ -118,6 +124,12 @@ class WaitingHere:
         for call in stays:
             call.attended = not call.claim.take()  # as if sent once: nobody waits for it
         return stays
+
+    def _taken_out(self, calls: list[Call]) -> list[Call]:
+        taken = list(calls)
+        for call in taken:
+            self._remove(call, calls)
+        return taken
 
     def _remove(self, call: Call, calls: list[Call]) -> None:
         calls.remove(call)

@@ -1,0 +1,48 @@
+"""Who was told here that it holds a token. Callers for one owner share its slot: it is given back for one that was cancelled
+only when no other relies on it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .operations import Granted
+
+
+@dataclass(slots=True)
+class _Told:
+    fence: int
+    callers: int = 0
+    owed: bool = False  # it was taken for a caller who never knew
+
+
+class Told:
+    """What the callers of one bucket were told of each token's present hold."""
+
+    def __init__(self) -> None:
+        self._by_token: dict[int, _Told] = {}
+
+    def tell(self, granted: Granted, callers: int = 1) -> None:
+        """Note that callers rely on a hold from now on."""
+        self._of(granted.token, granted.fence).callers += callers
+
+    def untell(self, granted: Granted) -> None:
+        """Note that one of them was cancelled before it knew."""
+        told = self._of(granted.token, granted.fence)
+        told.callers -= 1
+        told.owed |= not granted.again
+
+    def owe(self, token: int, fence: int) -> None:
+        """Note that a hold may have been taken for a caller who was cancelled."""
+        self._of(token, fence).owed = True
+
+    def is_owed(self, token: int, fence: int) -> bool:
+        """Tell whether a hold must be given back: it was taken for nobody who knows, and nobody relies on it."""
+        told = self._of(token, fence)
+        return told.owed and not told.callers
+
+    def _of(self, token: int, fence: int) -> _Told:
+        told = self._by_token.get(token)
+        if told is None or told.fence != fence:
+            told = self._by_token[token] = _Told(fence)
+        return told
