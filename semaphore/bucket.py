@@ -90,6 +90,8 @@ class Bucket:
             for call in calls:
                 await self._until_answered(call)
         except BaseException:
+            for call in calls:  # nobody waits for it any more; what may have to be undone leads on
+                call.attended &= isinstance(call.operation, Acquire)
             self._port.finish(self._go(calls))
             raise
         return [call.error or call.answer or Stayed() for call in calls]
@@ -233,7 +235,7 @@ class Bucket:
             self._put_back(reversed(calls))
             raise
         for index, answer in planned.at_once:
-            self._answer(calls[index], answer)
+            self._answer(calls[index], answer, state.as_of)
         self._put_back(calls[index] for index in reversed(planned.later))
 
     async def _gather(self) -> None:
@@ -414,7 +416,7 @@ class Bucket:
         for call, (_, answer) in zip(flight.calls, flight.plan.after, strict=True):
             if isinstance(answer, Granted | Renewed):
                 answer = replace(answer, began_at=flight.began_at)
-            self._answer(call, answer)
+            self._answer(call, answer, flight.began_at, written=True)
 
     def _lost(self, flight: Flight) -> None:
         """Plan its operations anew, from a new reading. Where an attempt did apply, that reading shows it."""
@@ -446,13 +448,13 @@ class Bucket:
         longest = min(LONGEST_BACKOFF_S, 0.002 * 2 ** min(self._refusals, 10))
         await self._port.sleep(max(0.0, min(longest * self._dice(), deadline - self._port.now())))
 
-    def _answer(self, call: Call, answer: Answer) -> None:
+    def _answer(self, call: Call, answer: Answer, true_at: float, *, written: bool = False) -> None:
         if isinstance(answer, Queued):
             if not call.done:  # one that was given up meanwhile leaves its place to its TTL
-                self._line.join(call, answer.ticket)
+                self._line.join(call, answer.ticket, true_at, kept=written)
             return
         if isinstance(call.operation, Stay):
-            self._line.kept(self._port.now())
+            self._line.kept(true_at)
         if isinstance(answer, Granted):
             self._told.tell(answer)
         call.succeed(answer)

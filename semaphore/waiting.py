@@ -38,12 +38,19 @@ class WaitingHere:
         first = ((owner_id, calls[0].operation) for owner_id, calls in self._calls.items())
         return {owner_id: op.lease_s for owner_id, op in first if isinstance(op, Acquire)}
 
-    def join(self, call: Call, ticket: int) -> None:
-        """Let a call stand in line. Several may wait for one owner: they share its place and its slot."""
+    def join(self, call: Call, ticket: int, seen_at: float, *, kept: bool) -> None:
+        """Let a call stand in line. Several may wait for one owner: they share its place and its slot.
+
+        The place was there at `seen_at`; `kept` tells that its rows were written then, and not only found.
+        """
         now = self._port.now()
         if not self._calls:
-            self._poll_s, self._looked_at = SHORTEST_POLL_S, now
-            self._stay_at, self._kept_at = now + STAY_S, now
+            self._poll_s, self._looked_at = SHORTEST_POLL_S, seen_at
+            self._stay_at, self._kept_at = now + STAY_S, seen_at
+        if call.operation.owner_id not in self._calls:
+            self._looked_at = min(self._looked_at, seen_at)
+            if not kept:  # nobody knows when its rows end
+                self._stay_at, self._kept_at = now, float("-inf")
         call.ticket, call.stood = ticket, True
         self._calls.setdefault(call.operation.owner_id, []).append(call)
         call.event.set()
