@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from ..database import (
     Applied,
     Batch,
+    ClosedError,
     DatabaseError,
     Outcome,
     Port,
@@ -65,6 +66,7 @@ class Bucket:
         self._wanted = _Wanted()
         self._flight: Flight | None = None
         self._refusals = 0
+        self._closed = False
         self._told = Told()
         self._crowd, self._trip_s = 0, 0.0  # how many the last batch answered, and how long it took
         self._place = ref.tokens.start + int(dice() * len(ref.tokens))
@@ -96,6 +98,11 @@ class Bucket:
             raise
         return [call.error or call.answer or Stayed() for call in calls]
 
+    def close(self) -> None:
+        """End all waiting here: everybody is told ClosedError, and places in line end by their TTL."""
+        self._closed = True
+        self._wake(self._line)
+
     # --- who leads ---------------------------------------------------------------------------------------------------
 
     async def _until_answered(self, call: Call) -> None:
@@ -125,7 +132,7 @@ class Bucket:
 
     def _is_idle(self, call: Call, now: float) -> bool:
         """Tell whether a caller that stands in line has nothing to do meanwhile."""
-        work = self._inbox or self._poll_due or self._line.leaving
+        work = self._inbox or self._poll_due or self._line.leaving or self._closed
         return call.ticket is not None and (now >= call.stand_until or not work)
 
     async def _wait_for_news(self, call: Call) -> None:
@@ -265,8 +272,10 @@ class Bucket:
             call.claim.give()
 
     def _fail_all(self, error: Exception) -> None:
-        """Answer everybody who waits for the database now; those who stand in line go on doing so."""
+        """Answer everybody who waits for the database now; those who stand in line go on doing so while that makes sense."""
         self._poll_due = False
+        if isinstance(error, ClosedError):
+            self._line.fail_all(error)
         for call in self._claimed_calls():
             self._fail(call, error)
 
@@ -294,6 +303,8 @@ class Bucket:
 
     async def _known_state(self, deadline: float) -> State | None:
         """Return the state to plan from, read anew where that is wanted; None when the deadline comes first."""
+        if self._closed:
+            raise ClosedError
         if self._state is None or self._wanted.look or self._poll_due:
             serial = self._state is None or (self._wanted.look and self._wanted.serial)
             self._state = await self._read(deadline, serial=serial)

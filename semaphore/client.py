@@ -66,9 +66,11 @@ class _Opened:
         self._parts = core, Keeper(store, self.domain_id, client_id=f"{self.client_id}-leases", dice=self._dice)
 
     def _end(self) -> Store | None:
-        """Stop what renews leases, and return the store if it is ours to close: one that was lent is not."""
+        """Stop what waits and what renews leases, and return the store if it is ours to close: one that was lent is not."""
         if self._parts is not None:
-            self._parts[1].close()
+            core, keeper = self._parts
+            core.close()
+            keeper.close()
         store, self._store, self._parts = self._store, None, None
         return store if store is not self._database else None
 

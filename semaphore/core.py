@@ -88,6 +88,11 @@ class Core:
         self._known: dict[str, Description] = {}
         self._buckets: dict[BucketRef, Bucket] = {}
 
+    def close(self) -> None:
+        """End all waiting in lines."""
+        for bucket in list(self._buckets.values()):
+            bucket.close()
+
     # --- semaphores --------------------------------------------------------------------------------------------------
 
     async def create(self, name: str, size: int, bucket_size: int | None, timeout_s: float) -> tuple[Description, bool]:

@@ -195,7 +195,7 @@ class _Planner:
         if operation.keep and number is not None:
             self._acquire_again(index, ask, operation, number)
             return
-        if ticket is None:
+        if ticket is None or (operation.keep and self._state.line[ticket].client_id != self._setting.client_id):
             self._no(index, ask, Cancelled(0 if ask.unsure and number is None else None))
             return
         self._touch(ask.operation.owner_id)
