@@ -22,7 +22,7 @@ from .run import Run, steps, warm_up
 from .table import markdown, table
 
 QUICK_S, QUICK_ROUNDS, QUICK_WARM_S = 0.8, 1, 6.0
-WIDTH = 128  # of the table in a file or pipe
+WIDTH = 150  # of the table in a file or pipe
 FILE = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -146,7 +146,7 @@ def _end(figures: list[Figure], failures: list[str]) -> None:
     for failure in failures:
         click.echo(f"failed: {failure}", err=True)
     missed = [figure.line.title for figure in figures if figure.met is False]
-    click.echo(f"{len(missed)} targets missed{': ' if missed else '.'}{'; '.join(missed)}", err=True)
+    click.echo(f"targets missed: {'; '.join(missed) or 'none'}", err=True)
     sys.exit(1 if failures else 0)
 
 

@@ -14,6 +14,10 @@ Readings = dict[str, float]
 WARM_SHARE = 0.25
 
 
+class NothingCounted(Exception):
+    """Nothing ended within the window: measure for longer."""
+
+
 @dataclass(frozen=True, slots=True)
 class Window:
     """When counting begins and ends, on the monotonic clock, which all processes of a host share."""
@@ -91,5 +95,5 @@ def percentile(values: list[float], percent: float) -> float:
 def spread(took_ms: list[float]) -> Readings:
     """Return p50 and p99."""
     if not took_ms:
-        raise ValueError("nothing ended within the window: measure for longer")
+        raise NothingCounted(NothingCounted.__doc__)
     return {"p50": percentile(took_ms, 50), "p99": percentile(took_ms, 99)}

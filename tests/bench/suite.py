@@ -155,10 +155,10 @@ def _floor(threads: int) -> Measure:
     name = FLOOR_1 if threads == 1 else FLOOR_64
     lines = (
         Line(name, "cycles", RATE),
-        Line(f"{name}: p50 of a transaction", "p50", MS),
-        Line(f"{name}: transactions of unknown outcome", "lost", ""),
+        Line(f"{name}: a transaction, p50", "p50", MS),
+        Line(f"{name}: outcome not known", "lost", "transactions"),
     )
-    return Measure(name, partial(floor, threads=threads), lines)
+    return Measure(name, partial(floor, threads=threads), lines[:2] if threads == 1 else lines)
 
 
 def _threads(crowd: Crowd) -> Load:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 import pytest
 from bench import growth, handoff, loads, places, suite
 from bench.__main__ import main
-from bench.crowd import Readings
+from bench.crowd import NothingCounted, Readings
 from bench.figures import Figure, Line, Measure, Record, Suite, Target
 from bench.floors import floor
 from bench.loads import Crowd
 from bench.run import steps
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
-SECONDS, HOLD_S = 0.2, (0.01, 0.02)
+HOLD_S = (0.005, 0.01)
+PATIENCE_S = (0.1, 0.5, 2.0, 8.0)  # a disk or a server may stall for longer than a short window
 Run = Callable[[str, float], Readings]
 
 CYCLES: dict[str, Run] = {
@@ -29,7 +31,7 @@ CYCLES: dict[str, Run] = {
     ),
     "tasks": partial(loads.tasks, crowd=Crowd(3)),
     "processes": partial(loads.processes, count=2, crowd=Crowd(2, tokens=3, waits=True)),
-    "after many cycles": partial(growth.after_many, cycles=50, samples=2),
+    "after many cycles": partial(growth.after_many, cycles=20, samples=1),
 }
 SPREADS: dict[str, Run] = {
     "floor": partial(floor, threads=1),
@@ -42,6 +44,16 @@ SPREADS: dict[str, Run] = {
 }
 
 
+def read(load: Run, url: str) -> Readings:
+    """Measure for as long as it takes for something to count."""
+    for seconds in PATIENCE_S:
+        with suppress(NothingCounted):
+            found = load(url, seconds)
+            if found.get("cycles") != 0:
+                return found
+    raise AssertionError(f"nothing counted in {PATIENCE_S[-1]} s")
+
+
 @pytest.fixture(scope="module")
 def sqlite_url(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A file with the tables."""
@@ -50,17 +62,17 @@ def sqlite_url(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.mark.parametrize("load", CYCLES.values(), ids=CYCLES)
 def test_a_load_counts_cycles(load: Run, sqlite_url: str) -> None:
-    assert load(sqlite_url, SECONDS)["cycles"] > 0
+    assert read(load, sqlite_url)["cycles"] > 0
 
 
 @pytest.mark.parametrize("load", SPREADS.values(), ids=SPREADS)
 def test_a_load_times_what_it_does(load: Run, sqlite_url: str) -> None:
-    found = load(sqlite_url, SECONDS)
+    found = read(load, sqlite_url)
     assert 0 < found["p50"] <= found["p99"]
 
 
 def test_leases_take_memory(sqlite_url: str) -> None:
-    assert growth.memory(sqlite_url, SECONDS, leases=10)["KiB"] > 0
+    assert growth.memory(sqlite_url, PATIENCE_S[0], leases=10)["KiB"] > 0
 
 
 @pytest.fixture(scope="module")
@@ -69,14 +81,14 @@ def ready_cassandra_url(cassandra_url: str) -> str:
     return places.ready(cassandra_url)
 
 
-@pytest.mark.parametrize("name", ["floor", "threads", "tasks", "processes"])
+@pytest.mark.parametrize("name", ["floor", "threads", "tasks"])
 def test_a_load_counts_cycles_on_cassandra(name: str, ready_cassandra_url: str) -> None:
-    assert CYCLES[name](ready_cassandra_url, SECONDS)["cycles"] > 0
+    assert read(CYCLES[name], ready_cassandra_url)["cycles"] > 0
 
 
-@pytest.mark.parametrize("name", ["latency", "within", "release before a line"])
+@pytest.mark.parametrize("name", ["within", "between"])
 def test_a_load_times_what_it_does_on_cassandra(name: str, ready_cassandra_url: str) -> None:
-    found = SPREADS[name](ready_cassandra_url, SECONDS)
+    found = read(SPREADS[name], ready_cassandra_url)
     assert 0 < found["p50"] <= found["p99"]
 
 
@@ -111,22 +123,34 @@ def test_a_measurement_whose_floor_failed_has_no_figure_of_that_round() -> None:
     assert record.figures([whole]) == []
 
 
-def test_the_command_prints_a_table_and_writes_json(tmp_path: Path) -> None:
-    options = ["--seconds", "0.1", "--rounds", "2", "--only", "64 threads", "--json", str(tmp_path / "bench.json")]
-    ran = CliRunner().invoke(main, [*options, "--database", f"sqlite:///{tmp_path / 'bench.db'}"])
+@pytest.fixture
+def measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """Run the command on measurements that a test chooses, two rounds, with a JSON file."""
+
+    def run(*measures: Measure) -> Result:
+        monkeypatch.setattr(suite, "sqlite", lambda url: Suite("SQLite", url, (measures,)))
+        options = ["--seconds", "0.05", "--rounds", "2", "--json", str(tmp_path / "bench.json")]
+        return CliRunner().invoke(main, [*options, "--database", f"sqlite:///{tmp_path / 'bench.db'}"])
+
+    return run
+
+
+def test_the_command_prints_a_table_and_writes_json(measure: Callable[..., Result], tmp_path: Path) -> None:
+    beside = Line("ours", "cycles", "cycles/s", ("floor", "cycles"), Target(at_least=5))
+    ran = measure(Measure("floor", lambda *_: {"cycles": 2.0}, ()), Measure("x", lambda *_: {"cycles": 8.0}, (beside,)))
     assert ran.exit_code == 0, ran.output
-    assert "64 threads" in ran.stdout
-    written = json.loads((tmp_path / "bench.json").read_text())
-    assert [len(f["values"]) for f in written["figures"] if f["name"] == "64 threads"] == [2]
+    assert "8.00 cycles/s" in ran.stdout
+    assert "targets missed: ours" in ran.stderr
+    (figure,) = json.loads((tmp_path / "bench.json").read_text())["figures"]
+    assert (figure["values"], figure["ratio"], figure["met"]) == ([8, 8], 4, False)
 
 
-def test_a_measurement_that_fails_is_told_and_ends_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(suite, "sqlite", lambda url: Suite("SQLite", url, ((Measure("x", _fail, ()),),)))
-    ran = CliRunner().invoke(main, ["--seconds", "0.1", "--database", f"sqlite:///{tmp_path / 'bench.db'}"])
+def test_a_measurement_that_fails_is_told_and_ends_nothing_else(measure: Callable[..., Result]) -> None:
+    whole = Measure("y", lambda *_: {"cycles": 8.0}, (Line("y", "cycles", "cycles/s"),))
+    ran = measure(Measure("x", _fail, ()), whole)
     assert ran.exit_code == 1
-    assert ran.stderr.count("SQLite: x (round") == 3
+    assert ran.stderr.count("failed: SQLite: x (round") == 2
+    assert "8.00 cycles/s" in ran.stdout
 
 
 def _fail(url: str, seconds: float) -> Readings:
