@@ -27,6 +27,15 @@ def test_two_processes_hammer_a_cassandra_and_it_never_has_four_holders(cassandr
     was_hard_and_fair(hammer(cassandra_url, seconds=SECONDS))
 
 
+def test_two_processes_stand_in_line_and_nobody_is_forgotten(tmp_path: Path) -> None:
+    """At the end nobody new comes to wake those who still wait: they must find their slots by themselves."""
+    report = hammer(f"sqlite:///{tmp_path}/slots.db", seconds=SECONDS / 2, wait=True)
+    assert not report.broken, report
+    assert report.most_inside == report.size
+    assert report.refused == 0
+    assert report.least_stays > 0
+
+
 # The judge
 
 STAY = Stay("ann", 1, fence=7, entered=1.0, left=2.0, released=True)

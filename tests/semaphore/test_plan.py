@@ -184,7 +184,7 @@ SITUATIONS = {
         state({1: held("ann"), 2: Token(None, 500)}, waiter(3, "eve"), last=3),
         [Acquire("fay")],
         [*leased(2, "eve", PROVISIONAL_S, seen=500), *gone(3, "eve"), head(3)],
-        [Full(1)],
+        [Full(2)],
     ),
     "a newcomer takes what the line leaves over": Situation(
         state({1: Token(), 2: Token(None, 500)}, waiter(3, "eve"), last=3),
