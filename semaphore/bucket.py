@@ -93,7 +93,7 @@ class Bucket:
                 await self._until_answered(call)
         except BaseException:
             for call in calls:  # nobody waits for it any more; what may have to be undone leads on
-                call.attended &= isinstance(call.operation, Acquire)
+                call.attended &= self._may_leave_something(call)
             self._port.finish(self._go(calls))
             raise
         return [call.error or call.answer or Stayed() for call in calls]
@@ -169,7 +169,7 @@ class Bucket:
 
     def _give_up(self, call: Call) -> None:
         """End a call at its deadline, and nobody else's."""
-        if call.claim.take() and not call.unsure:
+        if call.claim.take() and not call.unsure and not call.stood:
             text = f"Semaphore {self.ref.semaphore!r}: the database did not come to it in time. Nothing was changed; try again."
             call.fail(Unavailable(text))
         else:
@@ -190,11 +190,10 @@ class Bucket:
         """Undo what cancelled or interrupted callers will never know of: their places in line, and slots granted to them."""
         for call in calls:
             owner_id = call.operation.owner_id
-            if not isinstance(call.operation, Acquire) or self._is_withdrawn(call):
-                continue  # nothing that would leak, or never sent
-            call.stand_until = self._port.now()
-            call.deadline = min(call.deadline, call.stand_until + LEAVING_S)
-            await self._until_answered(call)
+            if not self._may_leave_something(call) or self._is_withdrawn(call):
+                call.attended = False
+                continue
+            await self._until_gone(call)
             if isinstance(call.answer, Granted):
                 self._told.untell(call.answer)
                 await self._give_back(owner_id, call.answer.token, call.answer.fence)
@@ -202,12 +201,29 @@ class Bucket:
                 self._told.owe(token, fence)
                 await self._give_back(owner_id, token, fence)
 
+    def _may_leave_something(self, call: Call) -> bool:
+        return isinstance(call.operation, Acquire) or (isinstance(call.operation, Cancel) and call.operation.keep)
+
     def _is_withdrawn(self, call: Call) -> bool:
-        """Take a call back that has not been sent, and tell so. One that may have applied before goes on."""
-        taken = call.claim.take()
-        if taken and call.unsure:
+        """Take a call back that has not been sent, and tell so. One that stands in line, or may, goes on."""
+        taken, goes_on = call.claim.take(), call.unsure or call.stood
+        if taken and goes_on:
             call.claim.give()
-        return taken and not call.unsure
+        return taken and not goes_on
+
+    async def _until_gone(self, call: Call) -> None:
+        """Give up a place in line, or learn what was handed to it; again and again while the database cannot tell."""
+        if call.answer is not None:
+            return
+        call.operation = Cancel(call.operation.owner_id, keep=True, unwanted=True)
+        call.stand_until = self._port.now()
+        call.deadline = until = call.stand_until + LEAVING_S
+        await self._until_answered(call)
+        while isinstance(call.error, Unavailable | HoldUnknown) and self._port.now() + LONGEST_BACKOFF_S < until:
+            await self._port.sleep(LONGEST_BACKOFF_S)
+            call.error, call.deadline, call.attended = None, until, True
+            self._put_back([call])
+            await self._until_answered(call)
 
     async def _give_back(self, owner_id: str, token: int, fence: int) -> None:
         """Release what nobody knows of, again and again while the database cannot."""
@@ -351,6 +367,8 @@ class Bucket:
 
     async def _land(self, flight: Flight, deadline: float) -> None:
         """Take the answer of the batch on its way; send it again where the last one left it open."""
+        if flight.pending is None and flight.is_for_nobody and not self._still_flies(flight):
+            return
         try:
             outcome = await self._outcome(flight, deadline)
         except DatabaseError as error:
@@ -381,6 +399,14 @@ class Bucket:
                 self._lost(flight)
                 if not flight.unsure:
                     await self._back_off(deadline)
+
+    def _still_flies(self, flight: Flight) -> bool:
+        """Let a batch whose callers have all given up grant nothing any more. Tell whether it is still on its way."""
+        if not flight.unsure:
+            self._lost(flight)
+        elif flight.sent is flight.batch and (killing := kill(flight.batch)) is not None:
+            flight.sent = killing
+        return self._flight is not None
 
     async def _outcome(self, flight: Flight, deadline: float) -> Outcome | None:
         if flight.pending is None:
@@ -461,7 +487,10 @@ class Bucket:
 
     def _answer(self, call: Call, answer: Answer, true_at: float, *, written: bool = False) -> None:
         if isinstance(answer, Queued):
-            if not call.done:  # one that was given up meanwhile leaves its place to its TTL
+            call.stood = True
+            if isinstance(call.operation, Cancel):  # cancelled meanwhile: it gives the place up at once
+                self._put_back([call])
+            elif not call.done:  # one that was given up meanwhile leaves its place to its TTL
                 self._line.join(call, answer.ticket, true_at, kept=written)
             return
         if isinstance(call.operation, Stay):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ..database import Batch, Outcome, Port
 from ..database.port import Pending
-from .operations import Answer, Operation
+from .operations import Answer, Granted, Operation
 from .plan import Ask, Plan
 from .state import State
 
@@ -85,3 +85,9 @@ class Flight:
     unsure: bool = False
     attempts: int = 0
     again_at: float = 0.0
+
+    @property
+    def is_for_nobody(self) -> bool:
+        """Tell whether it would grant something, and all who asked for that have given up."""
+        grants = any(isinstance(answer, Granted) for _, answer in self.plan.after)
+        return grants and not self.plan.served and all(call.done for call in self.calls)

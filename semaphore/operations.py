@@ -33,11 +33,15 @@ class Renew:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """Take an owner out of the line. With `keep`, a slot that it was handed meanwhile stays its own, leased as asked."""
+    """Take an owner out of the line. With `keep`, a slot that it was handed meanwhile stays its own, leased as asked.
+
+    With `unwanted` too, the caller is gone: its place is given up, and what was handed to it is only told, not touched.
+    """
 
     owner_id: str
     keep: bool = False
     lease_s: int | None = None
+    unwanted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,7 +182,7 @@ class _Planner:
             self._plan.after.append((index, Renewed(number, fence)))
 
     def _is_left_behind(self, owner_id: str) -> bool:
-        """Tell whether an owner's place is one of this process that nobody waits in: its caller never knew of it."""
+        """Tell whether an owner's place is one of this process that nobody waits in any more."""
         ticket = self._state.waiting.get(owner_id)
         if ticket is None or owner_id in self._setting.leases:
             return False
@@ -193,9 +193,12 @@ class _Planner:
     def _cancel(self, index: int, ask: Ask, operation: Cancel, ticket: int | None) -> None:
         number = self._state.held.get(operation.owner_id)
         if operation.keep and number is not None:
-            self._acquire_again(index, ask, operation, number)
+            if operation.unwanted:
+                self._no(index, ask, self._granted_before(ask, number))
+            else:
+                self._acquire_again(index, ask, operation, number)
             return
-        if ticket is None or (operation.keep and self._state.line[ticket].client_id != self._setting.client_id):
+        if ticket is None or (operation.keep and not self._is_left_behind(operation.owner_id)):
             self._no(index, ask, Cancelled(0 if ask.unsure and number is None else None))
             return
         self._touch(ask.operation.owner_id)
@@ -268,13 +271,16 @@ class _Planner:
 
     def _acquire_again(self, index: int, ask: Ask, operation: Acquire | Cancel, number: int) -> None:
         token = self._state.tokens[number]
-        version = token.version or 0
-        answer = Granted(number, version, again=not ask.stood and (number, version) not in ask.tried)
+        answer = self._granted_before(ask, number)
         if operation.lease_s is None and token.ends_at is None:
             self._no(index, ask, answer)
         else:  # a slot handed over for a few seconds becomes a hold of the length asked for
             self._hold_anew(number, operation.owner_id, operation.lease_s)
             self._plan.after.append((index, answer))
+
+    def _granted_before(self, ask: Ask, number: int) -> Granted:
+        version = self._state.tokens[number].version or 0
+        return Granted(number, version, again=not ask.stood and (number, version) not in ask.tried)
 
     def _acquire_waiting(self, index: int, ask: Ask, operation: Acquire, waiter: Waiter) -> None:
         if not operation.wait:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ..database import Port
 from .call import Call
 from .errors import WaitCancelled
-from .operations import Acquire, Cancel, Granted, Stay
+from .operations import Acquire, Cancel, Cancelled, Granted, Stay
 from .plan import PROVISIONAL_S, WAITER_S
 from .state import State
 
@@ -35,8 +35,8 @@ class WaitingHere:
 
     def leases(self) -> dict[str, int | None]:
         """Return the lease that each owner here asked for: a slot handed to it needs no confirmation."""
-        first = ((owner_id, calls[0].operation) for owner_id, calls in self._calls.items())
-        return {owner_id: op.lease_s for owner_id, op in first if isinstance(op, Acquire)}
+        asked = ((owner_id, call.operation) for owner_id, calls in self._calls.items() for call in reversed(calls))
+        return {owner_id: operation.lease_s for owner_id, operation in asked if isinstance(operation, Acquire)}
 
     def join(self, call: Call, ticket: int, seen_at: float, *, kept: bool) -> None:
         """Let a call stand in line. Several may wait for one owner: they share its place and its slot.
@@ -85,11 +85,15 @@ class WaitingHere:
         while self._leaving:
             call = self._leaving.pop()
             calls, operation = self._calls.get(call.operation.owner_id, []), call.operation
-            if call not in calls or not isinstance(operation, Acquire):
+            if call not in calls:
                 continue  # answered meanwhile, or asking again already
             self._remove(call, calls)
-            keep = Cancel(operation.owner_id, keep=True, lease_s=operation.lease_s)
-            call.operation = Acquire(operation.owner_id, operation.lease_s) if calls else keep
+            if calls and not isinstance(operation, Acquire):
+                call.succeed(Cancelled(None))
+                continue  # its caller is gone, and others keep the place
+            if isinstance(operation, Acquire):
+                keep = Cancel(operation.owner_id, keep=True, lease_s=operation.lease_s)
+                call.operation = Acquire(operation.owner_id, operation.lease_s) if calls else keep
             leavers.append(call)
         return leavers
 
