@@ -14,10 +14,11 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 from uuid import UUID
@@ -32,7 +33,10 @@ from .table import Key, Kind, Layout, Row, Table, Value
 
 T = TypeVar("T")
 
+SqlKey = tuple[str | int | bytes | None, ...]
+
 FOREVER = 1 << 62
+OURS = ("marker_until", "expiry")  # the last two columns of every table
 BUSY_S = 10.0  # how long a writer waits for another one before it answers Unavailable
 
 
@@ -57,7 +61,10 @@ class _Stored:
 
     def at(self, now_ms: int) -> dict[str, Value] | None:
         """Return the values that live at `now_ms`, or None where the row does not exist then."""
-        alive = {c: v if self.expiry.get(c, FOREVER) > now_ms else None for c, v in self.values.items()}
+        alive = dict(self.values)
+        for column, end in self.expiry.items():
+            if end <= now_ms:
+                alive[column] = None
         if (self.marker_until or 0) > now_ms or any(v is not None for v in alive.values()):
             return alive
         return None
@@ -76,8 +83,7 @@ class _Stored:
         if write.ttl_s is not None:
             expiry.update(dict.fromkeys(write.values, until))
         values = {**(self.at(now_ms) or dict.fromkeys(self.values)), **write.values}
-        marker = until if write.verb is Verb.INSERT else self.marker_until
-        return replace(self, values=values, marker_until=marker, expiry=expiry)
+        return _Stored(values, until if write.verb is Verb.INSERT else self.marker_until, expiry)
 
 
 class SqliteStore:
@@ -195,14 +201,16 @@ class SqliteStore:
 
     def _decide(self, connection: sqlite3.Connection, batch: Batch) -> Applied | Refused:
         now_ms = self._clock()
-        keys = dict.fromkeys(write.key for write in batch.writes)
-        before = {key: _stored(connection, batch.table, batch.partition + key) for key in keys}
+        spelling, partition = _spelling(batch.table), _all_to_sql(batch.partition)
+        places = {write.key: (*partition, *_all_to_sql(write.key)) for write in batch.writes}
+        before = {key: _stored(connection, batch.table, spelling, place) for key, place in places.items()}
         seen = {key: stored.at(now_ms) for key, stored in before.items()}
         if not all(_met(write, seen[write.key]) for write in batch.writes):
             shown = {w.key: row for w in batch.writes if w.condition and (row := seen[w.key]) is not None}
             return Refused({key: {**_named(batch, key), **row} for key, row in shown.items()})
         after = _after(batch, before, now_ms)
-        _replace(connection, batch, after, now_ms)
+        for key, stored in after.items():
+            _replace(connection, spelling, places[key], stored, now_ms)
         return Applied()
 
     def _sliced(
@@ -220,10 +228,10 @@ class SqliteStore:
         order = ", ".join(table.clustering) or "1"
         query = f"SELECT {_all_columns(table)} FROM {table.name} WHERE {' AND '.join(where)} ORDER BY {order}"
         now_ms, left = self._clock(), part.limit
-        for cells in connection.execute(query, [_to_sql(value) for value in bound]):
+        for cells in connection.execute(query, _all_to_sql(bound)):
             if left == 0:
                 return
-            stored = _opened(table, cells)
+            stored = _opened(table, cells[len(table.key) :])
             if (row := stored.at(now_ms)) is not None:
                 left = None if left is None else left - 1
                 yield {**_key_of(table, cells), **row, **stored.lives(part.ttl_of, now_ms)}
@@ -261,36 +269,48 @@ def _after(batch: Batch, before: Mapping[Key, _Stored], now_ms: int) -> dict[Key
     return after
 
 
-def _replace(connection: sqlite3.Connection, batch: Batch, after: Mapping[Key, _Stored | None], now_ms: int) -> None:
-    table = batch.table
-    marks = ", ".join("?" * (len(table.columns) + 2))
+@dataclass(frozen=True, slots=True)
+class _Spelling:
+    """The statements of a batch on one table: each row is read, then replaced or deleted, by its whole key."""
+
+    select: str
+    replace: str
+    delete: str
+
+
+@lru_cache
+def _spelling(table: Table) -> _Spelling:
     where = " AND ".join(f"{column} = ?" for column in table.key)
-    for key, stored in after.items():
-        whole_key = [_to_sql(value) for value in batch.partition + key]
-        if stored is None or stored.at(now_ms) is None:
-            connection.execute(f"DELETE FROM {table.name} WHERE {where}", whole_key)
-            continue
-        values = [_to_sql(stored.values.get(column)) for column in table.values]
+    rest, marks = ", ".join((*table.values, *OURS)), ", ".join("?" * (len(table.columns) + len(OURS)))
+    return _Spelling(
+        f"SELECT {rest} FROM {table.name} WHERE {where}",
+        f"REPLACE INTO {table.name} ({_all_columns(table)}) VALUES ({marks})",
+        f"DELETE FROM {table.name} WHERE {where}",
+    )
+
+
+def _replace(
+    connection: sqlite3.Connection, spelling: _Spelling, place: SqlKey, stored: _Stored | None, now_ms: int
+) -> None:
+    if stored is None or stored.at(now_ms) is None:
+        connection.execute(spelling.delete, place)
+    else:
         expiry = msgspec.json.encode(stored.expiry).decode() if stored.expiry else None
-        connection.execute(
-            f"REPLACE INTO {table.name} ({_all_columns(table)}) VALUES ({marks})",
-            [*whole_key, *values, stored.marker_until, expiry],
-        )
+        values = _all_to_sql(stored.values.values())
+        connection.execute(spelling.replace, (*place, *values, stored.marker_until, expiry))
 
 
-def _stored(connection: sqlite3.Connection, table: Table, whole_key: Key) -> _Stored:
-    where = " AND ".join(f"{column} = ?" for column in table.key)
-    query = f"SELECT {_all_columns(table)} FROM {table.name} WHERE {where}"
-    cells = connection.execute(query, [_to_sql(value) for value in whole_key]).fetchone()
+def _stored(connection: sqlite3.Connection, table: Table, spelling: _Spelling, place: SqlKey) -> _Stored:
+    cells = connection.execute(spelling.select, place).fetchone()
     return _Stored(dict.fromkeys(table.values)) if cells is None else _opened(table, cells)
 
 
 def _opened(table: Table, cells: tuple[object, ...]) -> _Stored:
-    first = len(table.key)
+    """Read a row from its value cells and our two."""
     marker_until, expiry = cells[-2], cells[-1]
     try:
         return _Stored(
-            {c: _from_sql(k, cell) for (c, k), cell in zip(table.values.items(), cells[first:], strict=False)},
+            {c: _from_sql(k, cell) for (c, k), cell in zip(table.values.items(), cells, strict=False)},
             marker_until if isinstance(marker_until, int) else None,
             msgspec.json.decode(expiry, type=dict[str, int]) if isinstance(expiry, str) else {},
         )
@@ -303,11 +323,11 @@ def _key_of(table: Table, cells: tuple[object, ...]) -> dict[str, Value]:
 
 
 def _all_columns(table: Table) -> str:
-    return ", ".join((*table.columns, "marker_until", "expiry"))
+    return ", ".join((*table.columns, *OURS))
 
 
-def _to_sql(value: Value) -> str | int | bytes | None:
-    return str(value) if isinstance(value, UUID) else value
+def _all_to_sql(values: Iterable[Value]) -> SqlKey:
+    return tuple([str(value) if isinstance(value, UUID) else value for value in values])
 
 
 def _from_sql(kind: Kind, cell: object) -> Value:
