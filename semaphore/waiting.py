@@ -112,7 +112,7 @@ class WaitingHere:
             else:  # a slot handed over may not show yet, where the end of the wait does
                 self.is_puzzled = True
         if not self.is_puzzled:
-            self._looked_at = now
+            self._looked_at = state.as_of
         self._poll_s = SHORTEST_POLL_S if again else min(LONGEST_POLL_S, self._poll_s * 1.5)
         return again + (self._stays(now) if self._calls and now >= self._stay_at else [])
 
