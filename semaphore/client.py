@@ -63,7 +63,8 @@ class _Opened:
     def _begin(self, store: Store, port: BlockingPort | AsyncioPort) -> None:
         self._store = store
         core = Core(port, self.domain_id, client_id=self.client_id, dice=self._dice)
-        self._parts = core, Keeper(store, self.domain_id, client_id=f"{self.client_id}-leases", dice=self._dice)
+        leases_id = f"{self.client_id}-leases"
+        self._parts = core, Keeper(store, self.domain_id, client_id=leases_id, dice=self._dice, known=core.known)
 
     def _end(self) -> Store | None:
         """Stop what waits and what renews leases, and return the store if it is ours to close: one that was lent is not."""

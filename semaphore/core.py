@@ -32,7 +32,7 @@ from .rows import TOKENS, number, owner_key, token_key
 from .state import Token, token_from_row
 
 BEING_DELETED_PAUSE_S = 0.1
-SHORTEST_LEASE_S, LONGEST_LEASE_S = 2, 630_720_000
+SHORTEST_LEASE_S, LONGEST_LEASE_S = 2, 365 * 24 * 3600  # Cassandra refuses a TTL that ends after January 2038
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,16 +76,20 @@ def checked_lease(lease_s: int | None) -> int | None:
     ):
         raise BadLease(f"A lease is a whole number of seconds, at least {SHORTEST_LEASE_S}, or None; not {lease_s!r}.")
     if lease_s is not None and lease_s > LONGEST_LEASE_S:
-        raise BadLease(f"A lease has at most {LONGEST_LEASE_S} seconds (20 years, Cassandra's longest), not {lease_s}.")
+        raise BadLease(
+            f"A lease has at most {LONGEST_LEASE_S} seconds (a year), not {lease_s}; None holds until released."
+        )
     return lease_s
 
 
 class Core:
     """The semaphores of one domain, over one port. Threads or tasks share it, as the port says."""
 
-    def __init__(self, port: Port, domain_id: UUID, *, client_id: str, dice: Dice) -> None:
+    def __init__(
+        self, port: Port, domain_id: UUID, *, client_id: str, dice: Dice, known: dict[str, Description] | None = None
+    ) -> None:
         self._port, self._domain_id, self._client_id, self._dice = port, domain_id, client_id, dice
-        self._known: dict[str, Description] = {}
+        self.known: dict[str, Description] = {} if known is None else known  # a client's two cores share it
         self._buckets: dict[BucketRef, Bucket] = {}
 
     def close(self) -> None:
@@ -105,9 +109,9 @@ class Core:
             self._port, self._domain_id, name, size, bucket_size, after_ms=after_ms, deadline=deadline
         )
 
-    async def describe(self, name: str) -> Description:
+    async def describe(self, name: str, deadline: float = float("inf")) -> Description:
         """Read what a semaphore is, anew."""
-        self._known[name] = found = await metadata.read(self._port, self._domain_id, name)
+        self.known[name] = found = await metadata.read(self._port, self._domain_id, name, deadline)
         return found
 
     async def page(self, after: str | None, limit: int) -> list[Description]:
@@ -220,19 +224,19 @@ class Core:
         stand_until = float("inf") if wait_s is None else self._port.now() + wait_s
         deadline = stand_until + timeout_s
         while True:
-            found = await self._described(name)
+            found = await self._described(name, deadline)
             bucket = self._bucket(found.bucket_of_owner(operation.owner_id))
             try:
                 return await bucket.ask(operation, deadline, stand_until)
             except BeingDeleted:
                 self._forget(found)
-                if (await self._described(name)) == found:  # half deleted: the deleter is at work, or died
+                if (await self._described(name, deadline)) == found:  # half deleted: the deleter is at work, or died
                     if self._port.now() + BEING_DELETED_PAUSE_S > deadline:
                         raise
                     await self._port.sleep(BEING_DELETED_PAUSE_S)
 
-    async def _described(self, name: str) -> Description:
-        return self._known.get(name) or await self.describe(name)
+    async def _described(self, name: str, deadline: float = float("inf")) -> Description:
+        return self.known.get(name) or await self.describe(name, deadline)
 
     def _bucket(self, ref: BucketRef) -> Bucket:
         bucket = self._buckets.get(ref)
@@ -241,7 +245,7 @@ class Core:
         return bucket
 
     def _forget(self, semaphore: Description) -> None:
-        self._known.pop(semaphore.name, None)
+        self.known.pop(semaphore.name, None)
         for number_ in range(semaphore.buckets):
             self._buckets.pop(semaphore.bucket(number_), None)
 

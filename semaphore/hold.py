@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import Protocol, Self
@@ -33,7 +34,7 @@ class _Held:
         self.lease_s = lease_s
         self._lease: Lease | None = None
         self._keeper: Keeper | None = None
-        self._ended = False
+        self._ended = False  # given back, or handed over
 
     def __repr__(self) -> str:
         state = "lost" if self.is_lost else "ended" if self._ended else "held"
@@ -42,7 +43,9 @@ class _Held:
 
     @property
     def is_lost(self) -> bool:
-        """Tell whether the lease has ended against the holder's will."""
+        """Tell whether the lease has ended against the holder's will. Its count is asked: a thread may be late to say so."""
+        if self._lease is not None and self._lease.trusted_until <= time.monotonic():
+            self._lease.lose()
         return self._lease is not None and self._lease.lost
 
     @property
@@ -58,7 +61,8 @@ class _Held:
     def detach(self) -> int:
         """Stop renewing without giving the slot back, and return the fence: another process may `attach` with it."""
         self.check()
-        self._end()
+        self._let_go()
+        self._ended = True
         return self.fence
 
     def _keep(self, keeper: Keeper, began_at: float, on_lost: Callable[[], None]) -> None:
@@ -68,8 +72,7 @@ class _Held:
             self._keeper = keeper
             keeper.add(self._lease)
 
-    def _end(self) -> None:
-        self._ended = True
+    def _let_go(self) -> None:
         if self._keeper is not None and self._lease is not None:
             self._keeper.drop(self._lease)
 
@@ -119,11 +122,13 @@ class Hold(_Held):
         if self._ended:
             return False
         self.check()
-        self._end()
+        self._let_go()
         try:
-            return self._client.release(self.semaphore, self.owner, fence=self.fence)
+            released = self._client.release(self.semaphore, self.owner, fence=self.fence)
         except StaleFence:  # this hold has ended, and the owner has another one
-            return False
+            released = False
+        self._ended = True  # not where the database failed: then it may be tried again
+        return released
 
     def __enter__(self) -> Self:
         return self
@@ -162,11 +167,13 @@ class AsyncHold(_Held):
         if self._ended:
             return False
         self.check()
-        self._end()
+        self._let_go()
         try:
-            return await self._client.release(self.semaphore, self.owner, fence=self.fence)
+            released = await self._client.release(self.semaphore, self.owner, fence=self.fence)
         except StaleFence:
-            return False
+            released = False
+        self._ended = True
+        return released
 
     async def __aenter__(self) -> Self:
         return self

@@ -7,12 +7,14 @@ the database would let anybody else in.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Protocol
 
-from ..database import DatabaseError, Port
-from .errors import SemaphoreError
+from ..database import Port
 from .operations import NotHeld, Renewed, Stale
+
+log = logging.getLogger(__name__)
 
 MARGIN_S = 0.2
 
@@ -59,14 +61,19 @@ class Lease:
             self.lost = True
             self._on_lost()
 
-    def due_at(self, chance: float) -> float:
-        """Return when to renew: at a third of the lease, spread, so that leases begun together do not stay together."""
-        return self.began_at + self.lease_s / 3 * (0.7 + 0.3 * chance)
+    def due_at(self, phase: float) -> float:
+        """Return when to renew: at a fourth to a third of the lease, at the next tick of a process's own beat.
+
+        So leases of one process that are due at about the same time are renewed in one batch, and those of other processes
+        at another time: `phase` in 0..1 is a process's own.
+        """
+        latest, beat_s = self.began_at + self.lease_s / 3, self.lease_s / 12
+        return latest - (latest - phase * beat_s) % beat_s
 
 
-async def keep(lease: Lease, port: Port, renewer: Renewer, dice: Callable[[], float]) -> None:
+async def keep(lease: Lease, port: Port, renewer: Renewer, dice: Callable[[], float], phase: float = 0.0) -> None:
     """Renew a lease until it is let go or lost. Failing renewals are tried again while the lease can be trusted."""
-    next_at = lease.due_at(dice())
+    next_at = lease.due_at(phase)
     while not lease.over:
         await port.sleep(max(0.0, min(next_at, lease.trusted_until) - port.now()))
         left_s = lease.trusted_until - port.now()
@@ -75,7 +82,9 @@ async def keep(lease: Lease, port: Port, renewer: Renewer, dice: Callable[[], fl
         elif not lease.over:
             await _renew(lease, renewer, left_s)
             retry_s = lease.lease_s / 12 * (0.5 + dice() / 2)
-            next_at = max(lease.due_at(dice()), port.now() + retry_s)
+            next_at = lease.due_at(phase)
+            if next_at <= port.now():  # it failed
+                next_at = port.now() + retry_s
 
 
 async def _renew(lease: Lease, renewer: Renewer, timeout_s: float) -> None:
@@ -83,7 +92,8 @@ async def _renew(lease: Lease, renewer: Renewer, timeout_s: float) -> None:
         answer = await renewer.renew(
             lease.semaphore, lease.owner_id, fence=lease.fence, lease_s=lease.lease_s, timeout_s=timeout_s
         )
-    except (DatabaseError, SemaphoreError):
+    except Exception:  # whatever it is: an end of this loop would be the end of the lease, and nobody would be told
+        log.debug("a lease of %s was not renewed", lease.semaphore, exc_info=True)
         return  # it may have been renewed; the count says when it can no longer be trusted
     if isinstance(answer, Renewed):
         lease.began_at = answer.began_at

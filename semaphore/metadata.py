@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID, uuid5
 
-from ..database import Batch, Port, Refused, Row, Slice, insert
+from ..database import Batch, Port, Refused, Row, Slice, Unavailable, insert
 from ..owner import bucket_of
 from .errors import BadName, NoSuchSemaphore, SemaphoreExists
 from .layout import DEFAULT_BUCKET_SIZE, BucketRef, balanced, bucket_count, check, token_range
@@ -99,9 +99,12 @@ async def create(
     return there, there == made  # our own row: an earlier attempt had applied
 
 
-async def read(port: Port, domain: UUID, name: str) -> Description:
-    """Read a semaphore's row. Raises NoSuchSemaphore, Unavailable."""
-    rows = await port.read(METADATA, (domain,), (Slice((checked_name(name),)),), serial=True)
+async def read(port: Port, domain: UUID, name: str, deadline: float = float("inf")) -> Description:
+    """Read a semaphore's row. Raises NoSuchSemaphore, and Unavailable, at the deadline too."""
+    pending = port.begin_read(METADATA, (domain,), (Slice((checked_name(name),)),), serial=True)
+    if not await pending.wait(deadline - port.now()):
+        raise Unavailable(f"Semaphore {name!r}: the database did not answer in time. Nothing was changed; try again.")
+    rows = pending.result()
     if not rows:
         raise NoSuchSemaphore(name)
     return described(rows[0])

@@ -34,6 +34,11 @@ class Party:
         """Call a method of something that the client gave, a hold for one."""
         return self._begin(method, *values).result(BOUND_S)
 
+    def within(self, body: Callable[[Any], object], *values: Any, **named: Any) -> None:
+        """Run a body in a with statement of the client's `hold`."""
+        run = _body_in_thread if isinstance(self.client, Client) else _body_in_task
+        self._begin(run, self.client, body, values, named).result(BOUND_S)
+
 
 class Parties:
     """Opens clients of one face, and closes them at the end."""
@@ -78,6 +83,18 @@ FACES = {"threads": in_threads, "tasks": in_tasks}
 async def _called(method: Callable[..., Any], values: tuple[Any, ...], named: dict[str, Any]) -> Any:
     found = method(*values, **named)
     return await found if isinstance(found, Coroutine) else found
+
+
+def _body_in_thread(client: Client, body: Callable[[Any], object], values: tuple[Any, ...], named: Any) -> None:
+    with client.hold(*values, **named) as hold:
+        body(hold)
+
+
+async def _body_in_task(
+    client: AsyncClient, body: Callable[[Any], object], values: tuple[Any, ...], named: Any
+) -> None:
+    async with client.hold(*values, **named) as hold:
+        body(hold)
 
 
 def _end(loop: asyncio.AbstractEventLoop, thread: Thread) -> None:

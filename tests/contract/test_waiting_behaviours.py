@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from concurrent.futures import Future
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from contract.clients import some_owner
-from contract.parties import BOUND_S, FACES, Parties, Party
+from contract.parties import BOUND_S, Parties, Party
+from contract.timely import name, ours, parties, theirs, world
 from countingstore import CountingStore
 from eventually import until
 from semaphorerows import Seen, seen
 
-from slotkeeper import schema
-from slotkeeper.database import Batch, BlockingPort, Store, drive, open_store
+from slotkeeper.database import Batch, BlockingPort, drive
 from slotkeeper.owner import Owner
 from slotkeeper.semaphore import NotAcquired, WaitCancelled, domain_id, metadata, plan, waiting
 from slotkeeper.semaphore.layout import BucketRef
@@ -25,49 +24,9 @@ from slotkeeper.semaphore.plan import Ask, Setting
 from slotkeeper.semaphore.reading import look
 from slotkeeper.semaphore.rows import TOKENS
 
+__all__ = ["name", "ours", "parties", "theirs", "world"]  # fixtures
+
 SOON_S = 2.0  # far longer than a hand-off takes, far shorter than any lease here
-
-
-@pytest.fixture(scope="module", params=["sqlite", "cassandra"])
-def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    """A store with the tables, in which time passes by itself."""
-    store = open_store(
-        f"sqlite:///{tmp_path_factory.mktemp('waiting') / 'slots.db'}"
-        if request.param == "sqlite"
-        else request.getfixturevalue("cassandra_url")
-    )
-    try:
-        schema.setup(store)
-        yield store
-    finally:
-        store.close()
-
-
-@pytest.fixture(scope="module", params=FACES)
-def parties(request: pytest.FixtureRequest, world: Store) -> Iterator[Parties]:
-    """Where clients of one face come from."""
-    with FACES[request.param](world) as parties:
-        yield parties
-
-
-@pytest.fixture(scope="module")
-def ours(parties: Parties) -> Party:
-    """A client."""
-    return parties()
-
-
-@pytest.fixture(scope="module")
-def theirs(parties: Parties) -> Party:
-    """Another client, as another process would have it."""
-    return parties()
-
-
-@pytest.fixture
-def name(ours: Party) -> str:
-    """A semaphore of one slot, which no other test has."""
-    name = f"gpu {uuid4()}"
-    ours.create(name, 1)
-    return name
 
 
 class Line:
