@@ -330,7 +330,7 @@ class Bucket:
             self._put_back(self._line.tend(self._state))
             if self._line.is_puzzled:
                 self._wanted, self._poll_due = _Wanted(), True
-        if (self._state.closed_ms or 0) >= self.ref.created_ms:
+        if self._state.closed_ms is not None and self._state.closed_ms >= self.ref.created_ms:
             self._wanted, error = _Wanted(), BeingDeleted(self.ref.semaphore)
             self._line.fail_all(error)
             raise error

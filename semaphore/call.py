@@ -67,8 +67,8 @@ class Call:
         self.event.set()
 
     def asked(self, state: State) -> Ask:
-        """Return it as a plan sees it. One that stood in line may have been handed a slot that only a serial reading shows."""
-        fresh = state.as_of >= self.arrived and (state.serial or not self.stood)
+        """Return it as a plan sees it. Only a serial reading proves what it does not show."""
+        fresh = state.as_of >= self.arrived and state.serial
         return Ask(self.operation, fresh, self.unsure, frozenset(self.tried), self.stood)
 
 

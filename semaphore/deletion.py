@@ -74,7 +74,7 @@ async def _close(port: Port, ref: BucketRef, deadline: float) -> int | None:
     """
     while True:
         state = await look(port, ref, serial=True)
-        if (state.closed_ms or 0) >= ref.created_ms:
+        if state.closed_ms is not None and state.closed_ms >= ref.created_ms:
             return None
         last = (NO_TICKET, None) if state.last == 0 else (ticket_text(state.last),)
         burned = update(QUEUE_KEY, {"holder": ticket_text(state.last + 1)}, expect={"holder": last})

@@ -6,8 +6,10 @@ and a release to nobody name the last ticket, an enqueue the free mark too, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, islice
 
 from ..database import Value, Write, delete, insert, update
 from ..database.batch import MOST_WRITES
@@ -45,6 +47,7 @@ from .state import State, Token, Waiter
 PROVISIONAL_S = 5  # how long a slot handed to another process waits for it to confirm
 WAITER_S = 30  # how long a waiter that nobody renews keeps its place
 MOST_BYTES = 64 * 1024
+NOT_LOOKED_FOR = -1
 ROOM = 8  # the writes that one more operation may take, the queue and head rows included
 
 
@@ -126,6 +129,8 @@ class _Planner:
         self._busy: set[str] = set()
         self._released: list[tuple[int, str]] = []  # tokens given back in this batch, and by whom
         self._free = self._free_tokens()
+        self._next_free: int | None = NOT_LOOKED_FOR
+        self._left: set[int] = set()  # the tickets that leave the line in this batch
         self._names_last = self._names_mark = False
         self._bytes = 0
         self._served: set[int] = set()  # acquires that were answered by serving the line
@@ -209,9 +214,11 @@ class _Planner:
 
     def _serve_line(self) -> None:
         """Give what is free to those who wait longest, whoever they are: everyone helps."""
+        if not self._state.line:
+            return
         asked = {a.operation.owner_id: i for i, a in enumerate(self._asks) if isinstance(a.operation, Acquire)}
         for waiter in sorted(self._state.line.values(), key=lambda w: w.ticket):
-            if waiter.ticket in self._plan.left:
+            if waiter.ticket in self._left:
                 continue
             has_slot = waiter.owner_id in self._state.held  # by another way
             if not (has_slot or self._grantable()) or not self._has_room(Acquire(waiter.owner_id)):
@@ -235,6 +242,7 @@ class _Planner:
             self._plan.served.append((owner_id, granted))
 
     def _dequeue(self, waiter: Waiter) -> None:
+        self._left.add(waiter.ticket)
         self._plan.left.append(waiter.ticket)
         key = waiter_key(waiter.ticket, waiter.client_id)
         self._plan.writes.append(delete(key, expect={"holder": (waiter.owner_id,)}))
@@ -308,7 +316,7 @@ class _Planner:
         self._insert_waiter(replace(waiter, client_id=self._setting.client_id), new=False)
 
     def _stay(self, index: int, ask: Ask, ticket: int | None) -> None:
-        if ticket is None or ticket in self._plan.left:
+        if ticket is None or ticket in self._left:
             self._no(index, ask, Cancelled(None))
             return
         waiter = self._state.line[ticket]
@@ -331,7 +339,9 @@ class _Planner:
     # --- token rows --------------------------------------------------------------------------------------------------
 
     def _grantable(self) -> bool:
-        return bool(self._released or self._free)
+        if not self._released and self._next_free == NOT_LOOKED_FOR:
+            self._next_free = next(self._free, None)
+        return bool(self._released) or self._next_free is not None
 
     def _grant(self, owner_id: str, lease_s: int | None) -> Granted:
         """Give the owner a token that is being given back, or else a free one."""
@@ -339,7 +349,7 @@ class _Planner:
             number, by = self._released.pop(0)
             holders: tuple[Value, ...] = (by,)
         else:
-            number, holders = self._free.pop(0), (FREE, None)
+            number, holders = self._take_free(), (FREE, None)
         self._touch(owner_id)
         version = self._next_version(number)
         self._write_token(number, owner_id, version, holders, lease_s)
@@ -391,8 +401,8 @@ class _Planner:
 
     def _write_head_row(self) -> None:
         """Move the head to the last of those who left from the front, so that nobody reads their tombstones again."""
-        for ticket in sorted(self._state.line):
-            if ticket not in self._plan.left:
+        for ticket in sorted(self._state.line) if self._left else ():
+            if ticket not in self._left:
                 break
             self._plan.head = ticket
         if self._plan.head is not None:
@@ -412,15 +422,21 @@ class _Planner:
         self._busy.add(owner_id)
 
     def _line_is_empty(self) -> bool:
-        return not self._plan.joined and all(ticket in self._plan.left for ticket in self._state.line)
+        return not self._plan.joined and len(self._left) == len(self._state.line)
 
     def _waiting_count(self) -> int:
         return len(self._state.line) - len(self._plan.left) + len(self._plan.joined)
 
-    def _free_tokens(self) -> list[int]:
-        """Return the free tokens, from our own place on: two processes that begin at one refuse each other's batches."""
-        free = [number for number, token in self._state.tokens.items() if token.holder is None]
-        return [n for n in free if n >= self._setting.place] + [n for n in free if n < self._setting.place]
+    def _take_free(self) -> int:
+        assert self._next_free is not None
+        number, self._next_free = self._next_free, NOT_LOOKED_FOR
+        return number
+
+    def _free_tokens(self) -> Iterator[int]:
+        """Yield the free tokens, from our own place on: two processes that begin at one refuse each other's batches."""
+        tokens, numbers = self._state.tokens, self._state.numbers
+        start = bisect_left(numbers, self._setting.place)
+        return (n for n in chain(islice(numbers, start, None), islice(numbers, start)) if tokens[n].holder is None)
 
     def _next_version(self, number: int) -> int:
         return max(self._setting.wall_ms, (self._state.tokens[number].version or 0) + 1)

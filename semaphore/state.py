@@ -42,10 +42,12 @@ class State:
     line: dict[int, Waiter] = field(default_factory=dict)
     as_of: float = float("-inf")
     serial: bool = True
+    numbers: tuple[int, ...] = field(init=False)  # of its tokens, in order
     held: dict[str, int] = field(init=False)
     waiting: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
+        self.numbers = tuple(sorted(self.tokens))
         self.held = {token.holder: number for number, token in self.tokens.items() if token.holder is not None}
         self.waiting = {waiter.owner_id: waiter.ticket for waiter in self.line.values()}
 
