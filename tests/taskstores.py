@@ -1,0 +1,142 @@
+"""Task stores of both faces over every journal behind one set of plain methods, so that a behaviour is written once."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Protocol
+
+from slotkeeper.taskstore import AsyncTaskStore, Clock, Journal, MemoryJournal, TaskStore
+from slotkeeper.taskstore.record import Record
+
+SECOND_NS = 1_000_000_000
+START_NS = 1_800_000_000 * SECOND_NS
+BOUND_S = 30.0
+FACES = ("threads", "asyncio")
+
+
+class Hands:
+    """A wall clock and a monotonic one that stand still until a test moves them."""
+
+    def __init__(self) -> None:
+        self.wall_ns, self.steady_ns = START_NS, 5 * SECOND_NS
+
+    def clock(self) -> Clock:
+        """Return a clock over these, as a process that starts now has it."""
+        return Clock(lambda: self.wall_ns, lambda: self.steady_ns)
+
+    def go_on(self, seconds: float) -> None:
+        """Let time pass."""
+        self.wall_ns += int(seconds * SECOND_NS)
+        self.steady_ns += int(seconds * SECOND_NS)
+
+
+class Place(Protocol):
+    """Where a journal lies: each journal made here finds what the one before left."""
+
+    def journal(self) -> Journal: ...
+
+
+class MemoryPlace:
+    """A journal in memory."""
+
+    def __init__(self) -> None:
+        self._journal = MemoryJournal(keep=True)
+
+    def journal(self) -> MemoryJournal:
+        """Return the one journal."""
+        return self._journal
+
+
+class Tasks:
+    """A store of either face: it has the store's methods, and what the asyncio face awaits runs to its end."""
+
+    def __init__(self, face: str, journal: Journal | str, **options: Any) -> None:
+        self.store: Any = (TaskStore if face == "threads" else AsyncTaskStore)(journal, **options)
+        self._runner = asyncio.Runner() if face == "asyncio" else None
+
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        bound = getattr(self.store, method)
+        if self._runner is None or not callable(bound):
+            return bound  # type: ignore[no-any-return]
+        return lambda *values, **named: self.run(bound(*values, **named))
+
+    def run(self, core: Any) -> Any:
+        """Run what the asyncio face awaits."""
+        assert self._runner is not None
+        return self._runner.run(core)
+
+    def later(self, method: str, *values: Any, **named: Any) -> Callable[[], Any]:
+        """Return a call for `together`."""
+        return partial(getattr(self.store, method), *values, **named)
+
+    def together(self, *calls: Callable[[], Any]) -> list[Any]:
+        """Make several calls at the same time, in threads or in tasks; return their results, or what they raise, in order."""
+        if self._runner is not None:
+            return self.run(_gathered(calls))  # type: ignore[no-any-return]
+        with ThreadPoolExecutor(len(calls)) as threads:
+            return [_result(each) for each in [threads.submit(call) for call in calls]]
+
+    def end(self) -> None:
+        """Close the store and its loop."""
+        try:
+            self.close()
+        finally:
+            if self._runner is not None:
+                self._runner.close()
+
+
+async def soon(holds: Callable[[], Awaitable[object]], *, bound_s: float = BOUND_S) -> None:
+    """Wait until something that has to be asked for holds, and let the loop go on meanwhile."""
+    deadline = time.monotonic() + bound_s
+    while not await holds():
+        assert time.monotonic() < deadline, f"{holds} did not come about within {bound_s:g} s"
+        await asyncio.sleep(0.001)
+
+
+async def _gathered(calls: tuple[Callable[[], Any], ...]) -> list[Any]:
+    async with asyncio.timeout(BOUND_S):
+        return list(await asyncio.gather(*(call() for call in calls), return_exceptions=True))
+
+
+def _result(future: Any) -> Any:
+    error = future.exception(BOUND_S)
+    return future.result() if error is None else error
+
+
+@contextmanager
+def opened(face: str, journal: Journal | str, **options: Any) -> Iterator[Tasks]:
+    """Open a store, and close it."""
+    tasks = Tasks(face, journal, **options)
+    try:
+        tasks.open()
+        yield tasks
+    finally:
+        tasks.end()
+
+
+class FailingJournal(MemoryJournal):
+    """A journal in memory that fails when it is told to: `failures` are raised by the next appends, one each."""
+
+    def __init__(self) -> None:
+        super().__init__(keep=True)
+        self.failures: list[BaseException | None] = []
+        self.settled: list[bool | BaseException] = []
+
+    async def append(self, records: Sequence[Record], deadline: float) -> None:
+        """Fail, or append."""
+        failure = self.failures.pop(0) if self.failures else None
+        if failure is not None:
+            raise failure
+        await super().append(records, deadline)
+
+    async def settle(self, deadline: float) -> bool:
+        """Say what the test wants to be said."""
+        answer = self.settled.pop(0)
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
