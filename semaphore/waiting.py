@@ -117,8 +117,8 @@ class WaitingHere:
         return again + (self._stays(now) if self._calls and now >= self._stay_at else [])
 
     def poll_pause_s(self, chance: float) -> float:
-        """Return how long to wait before the next look; `chance` is in 0..1."""
-        return self._poll_s * (0.75 + chance / 2)
+        """Return how long to wait before the next look, at most LONGEST_POLL_S; `chance` is in 0..1."""
+        return self._poll_s * (0.5 + chance / 2)
 
     def kept(self, began_at: float) -> None:
         """Note that rows were renewed by a batch that left at `began_at`."""
