@@ -201,16 +201,15 @@ class SqliteStore:
 
     def _decide(self, connection: sqlite3.Connection, batch: Batch) -> Applied | Refused:
         now_ms = self._clock()
-        spelling, partition = _spelling(batch.table), _all_to_sql(batch.partition)
-        places = {write.key: (*partition, *_all_to_sql(write.key)) for write in batch.writes}
-        before = {key: _stored(connection, batch.table, spelling, place) for key, place in places.items()}
+        partition = _all_to_sql(batch.partition)
+        places = {write.key: _all_to_sql(write.key) for write in batch.writes}
+        before = _before(connection, batch.table, partition, places)
         seen = {key: stored.at(now_ms) for key, stored in before.items()}
         if not all(_met(write, seen[write.key]) for write in batch.writes):
             shown = {w.key: row for w in batch.writes if w.condition and (row := seen[w.key]) is not None}
             return Refused({key: {**_named(batch, key), **row} for key, row in shown.items()})
         after = _after(batch, before, now_ms)
-        for key, stored in after.items():
-            _replace(connection, spelling, places[key], stored, now_ms)
+        _write(connection, batch.table, {(*partition, *places[key]): stored for key, stored in after.items()}, now_ms)
         return Applied()
 
     def _sliced(
@@ -269,40 +268,43 @@ def _after(batch: Batch, before: Mapping[Key, _Stored], now_ms: int) -> dict[Key
     return after
 
 
-@dataclass(frozen=True, slots=True)
-class _Spelling:
-    """The statements of a batch on one table: each row is read, then replaced or deleted, by its whole key."""
+def _before(
+    connection: sqlite3.Connection, table: Table, partition: SqlKey, places: Mapping[Key, SqlKey]
+) -> dict[Key, _Stored]:
+    """Read the rows that a batch touches, in one statement: each by its key, whatever else the partition holds."""
+    asked = [cell for place in places.values() for cell in place]
+    found = connection.execute(_select(table, len(places)), (*asked, *partition)).fetchall()
+    width = len(table.clustering)
+    rows = {cells[:width]: cells[width:] for cells in found}
+    empty = _Stored(dict.fromkeys(table.values))
+    return {key: _opened(table, rows[place]) if place in rows else empty for key, place in places.items()}
 
-    select: str
-    replace: str
-    delete: str
 
-
-@lru_cache
-def _spelling(table: Table) -> _Spelling:
-    where = " AND ".join(f"{column} = ?" for column in table.key)
-    rest, marks = ", ".join((*table.values, *OURS)), ", ".join("?" * (len(table.columns) + len(OURS)))
-    return _Spelling(
-        f"SELECT {rest} FROM {table.name} WHERE {where}",
-        f"REPLACE INTO {table.name} ({_all_columns(table)}) VALUES ({marks})",
-        f"DELETE FROM {table.name} WHERE {where}",
+@lru_cache(maxsize=512)
+def _select(table: Table, rows: int) -> str:
+    names = [f"k{number}" for number, _ in enumerate(table.clustering)]
+    asked = ", ".join([f"({', '.join('?' * len(names))})"] * rows)
+    # A cross join goes through the asked keys and finds each row by its whole key; IN would scan the partition.
+    where = [*(f"{column} = ?" for column in table.partition)]
+    where += [f"{column} = asked.{name}" for column, name in zip(table.clustering, names, strict=True)]
+    columns = ", ".join((*table.clustering, *table.values, *OURS))
+    return (
+        f"WITH asked({', '.join(names)}) AS (VALUES {asked})"
+        f" SELECT {columns} FROM asked CROSS JOIN {table.name} ON {' AND '.join(where)}"
     )
 
 
-def _replace(
-    connection: sqlite3.Connection, spelling: _Spelling, place: SqlKey, stored: _Stored | None, now_ms: int
-) -> None:
-    if stored is None or stored.at(now_ms) is None:
-        connection.execute(spelling.delete, place)
-    else:
-        expiry = msgspec.json.encode(stored.expiry).decode() if stored.expiry else None
-        values = _all_to_sql(stored.values.values())
-        connection.execute(spelling.replace, (*place, *values, stored.marker_until, expiry))
+def _write(connection: sqlite3.Connection, table: Table, rows: Mapping[SqlKey, _Stored | None], now_ms: int) -> None:
+    alive = {place: stored for place, stored in rows.items() if stored is not None and stored.at(now_ms) is not None}
+    where = " AND ".join(f"{column} = ?" for column in table.key)
+    connection.executemany(f"DELETE FROM {table.name} WHERE {where}", [place for place in rows if place not in alive])
+    marks = ", ".join("?" * (len(table.columns) + len(OURS)))
+    cells = [(*place, *_all_to_sql(stored.values.values()), *_ours(stored)) for place, stored in alive.items()]
+    connection.executemany(f"REPLACE INTO {table.name} ({_all_columns(table)}) VALUES ({marks})", cells)
 
 
-def _stored(connection: sqlite3.Connection, table: Table, spelling: _Spelling, place: SqlKey) -> _Stored:
-    cells = connection.execute(spelling.select, place).fetchone()
-    return _Stored(dict.fromkeys(table.values)) if cells is None else _opened(table, cells)
+def _ours(stored: _Stored) -> tuple[int | None, str | None]:
+    return stored.marker_until, msgspec.json.encode(stored.expiry).decode() if stored.expiry else None
 
 
 def _opened(table: Table, cells: tuple[object, ...]) -> _Stored:

@@ -17,7 +17,9 @@ LOOK_AGAIN_S = 0.005
 def opened(path: Path, busy_s: float) -> sqlite3.Connection:
     """Open a file that is ours, or make it ours. Raises StoreDamaged or Unavailable."""
     with sorted_errors(path):
-        connection = sqlite3.connect(path, timeout=busy_s, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(
+            path, timeout=busy_s, isolation_level=None, check_same_thread=False, cached_statements=512
+        )
         try:
             if _kept_by(connection) != APPLICATION_ID:
                 _claim(connection, path)
