@@ -122,10 +122,7 @@ class Batch:
 
 def _check_columns(table: Table, write: Write) -> None:
     """Refuse what is not the whole key of a row, a column that is no value column, and a value that one does not keep."""
-    if len(write.key) != len(table.clustering) or None in write.key:
-        raise ValueError(f"{table.name}: {write.key} is not the whole key of a row")
-    for column, value in zip(table.clustering, write.key, strict=True):
-        table.check(column, value)
+    table.check_row(write.key)
     for column, value in write.values.items():
         table.check_value(column, value)
     if isinstance(write.condition, Expect):

@@ -14,6 +14,9 @@ Key = tuple[Value, ...]
 Row = Mapping[str, Value]
 
 
+Takes = Callable[[Any], bool]
+
+
 class Kind(StrEnum):
     """The CQL types that our tables use."""
 
@@ -29,7 +32,7 @@ class Kind(StrEnum):
         return TAKES[self](value)
 
 
-def _takes_int(kind: Kind) -> Callable[[Any], bool]:
+def _takes_int(kind: Kind) -> Takes:
     least, most = RANGES[kind]
     return lambda value: isinstance(value, int) and value is not True and value is not False and least <= value <= most
 
@@ -40,7 +43,7 @@ RANGES = {
     Kind.BIGINT: (-(2**63), 2**63 - 1),
     Kind.TIMESTAMP: (-62_135_596_800_000, 253_402_300_799_999),
 }
-TAKES: Mapping[Kind, Callable[[Any], bool]] = {
+TAKES: Mapping[Kind, Takes] = {
     Kind.UUID: lambda value: isinstance(value, UUID),
     Kind.TEXT: lambda value: isinstance(value, str) and (value.isascii() or _is_unicode(value)),
     Kind.BLOB: lambda value: isinstance(value, bytes),
@@ -69,12 +72,16 @@ class Table:
     partition: Mapping[str, Kind]
     clustering: Mapping[str, Kind]
     values: Mapping[str, Kind]
-    _takes: Mapping[str, Callable[[Any], bool]] = field(init=False, repr=False, compare=False)
+    _key_takes: Mapping[str, Takes] = field(init=False, repr=False, compare=False)
+    _value_takes: Mapping[str, Takes] = field(init=False, repr=False, compare=False)
+    _row_takes: tuple[Takes, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        kinds = {**self.partition, **self.clustering, **self.values}
         # Frozen, and asked for every value of every batch: found once.
-        object.__setattr__(self, "_takes", {column: TAKES[kind] for column, kind in kinds.items()})
+        keys = {column: TAKES[kind] for column, kind in {**self.partition, **self.clustering}.items()}
+        object.__setattr__(self, "_key_takes", keys)
+        object.__setattr__(self, "_value_takes", {column: TAKES[kind] for column, kind in self.values.items()})
+        object.__setattr__(self, "_row_takes", tuple(TAKES[kind] for kind in self.clustering.values()))
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -94,16 +101,27 @@ class Table:
         raise KeyError(f"table {self.name} has no column {column}")
 
     def check(self, column: str, value: Value) -> None:
-        """Raise ValueError for a value that the column does not keep: not one store, and another a different one."""
-        takes = self._takes.get(column)
-        if takes is None or not (takes(value) or (value is None and column in self.values)):
+        """Raise ValueError for a value that a key column does not keep: not one store, and another a different one."""
+        takes = self._key_takes.get(column)
+        if takes is None or not takes(value):
             raise ValueError(f"{self.name}: the {self.kind(column)} column {column} takes no {value!r}")
 
     def check_value(self, column: str, value: Value) -> None:
         """Raise ValueError for a column that is no value column, or a value that it does not keep."""
-        if column not in self.values:
+        takes = self._value_takes.get(column)
+        if takes is None:
             raise ValueError(f"{self.name} has no value column {column}")
-        self.check(column, value)
+        if value is not None and not takes(value):
+            raise ValueError(f"{self.name}: the {self.kind(column)} column {column} takes no {value!r}")
+
+    def check_row(self, key: Key) -> None:
+        """Raise ValueError for what is not the whole key of a row in its partition."""
+        if len(key) != len(self._row_takes) or None in key:
+            raise ValueError(f"{self.name}: {key} is not the whole key of a row")
+        for takes, value in zip(self._row_takes, key, strict=True):
+            if not takes(value):
+                for column, each in zip(self.clustering, key, strict=True):
+                    self.check(column, each)
 
     def check_partition(self, partition: Key) -> None:
         """Raise ValueError for what is not the whole key of a partition."""

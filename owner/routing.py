@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from .errors import NoBucket
 from .fingerprint import fingerprint32
 from .spelling import utf8
@@ -15,4 +17,9 @@ def bucket_of(owner_id: str, buckets: int) -> int:
     """
     if buckets < 1:
         raise NoBucket(buckets)
-    return fingerprint32(utf8(owner_id)) % buckets
+    return _fingerprint(owner_id) % buckets
+
+
+@lru_cache(maxsize=4096)
+def _fingerprint(owner_id: str) -> int:
+    return fingerprint32(utf8(owner_id))  # asked for again at the release, if not before

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from ..database import Port, Slice
-from ..owner import Owner, owner_id_to_store
+from ..owner import Owner, bucket_of, owner_id_to_store
 from . import deletion, metadata
 from .bucket import Bucket, Dice
 from .errors import BadLease, BeingDeleted
@@ -90,7 +90,7 @@ class Core:
     ) -> None:
         self._port, self._domain_id, self._client_id, self._dice = port, domain_id, client_id, dice
         self.known: dict[str, Description] = {} if known is None else known  # a client's two cores share it
-        self._buckets: dict[BucketRef, Bucket] = {}
+        self._buckets: dict[tuple[str, int, int], Bucket] = {}  # by name, created_ms and number
 
     def close(self) -> None:
         """End all waiting in lines."""
@@ -225,7 +225,7 @@ class Core:
         deadline = stand_until + timeout_s
         while True:
             found = await self._described(name, deadline)
-            bucket = self._bucket(found.bucket_of_owner(operation.owner_id))
+            bucket = self._bucket(found, bucket_of(operation.owner_id, found.buckets))
             try:
                 return await bucket.ask(operation, deadline, stand_until)
             except BeingDeleted:
@@ -238,16 +238,18 @@ class Core:
     async def _described(self, name: str, deadline: float = float("inf")) -> Description:
         return self.known.get(name) or await self.describe(name, deadline)
 
-    def _bucket(self, ref: BucketRef) -> Bucket:
-        bucket = self._buckets.get(ref)
+    def _bucket(self, semaphore: Description, number_: int) -> Bucket:
+        place = semaphore.name, semaphore.created_ms, number_
+        bucket = self._buckets.get(place)
         if bucket is None:
-            bucket = self._buckets.setdefault(ref, Bucket(self._port, ref, self._client_id, self._dice))
+            made = Bucket(self._port, semaphore.bucket(number_), self._client_id, self._dice)
+            bucket = self._buckets.setdefault(place, made)  # another thread may have been faster
         return bucket
 
     def _forget(self, semaphore: Description) -> None:
         self.known.pop(semaphore.name, None)
         for number_ in range(semaphore.buckets):
-            self._buckets.pop(semaphore.bucket(number_), None)
+            self._buckets.pop((semaphore.name, semaphore.created_ms, number_), None)
 
 
 def _holder(ref: BucketRef, token: int, row: Token, now: float) -> Holder:
