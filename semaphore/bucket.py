@@ -190,6 +190,10 @@ class Bucket:
         """Undo what cancelled or interrupted callers will never know of: their places in line, and slots granted to them."""
         for call in calls:
             owner_id = call.operation.owner_id
+            if isinstance(call.operation, Release) and self._may_leave_something(call):
+                call.deadline = min(call.deadline, self._port.now() + LEAVING_S)
+                await self._until_answered(call)
+                continue
             if not self._may_leave_something(call) or self._is_withdrawn(call):
                 call.attended = False
                 continue
@@ -202,7 +206,14 @@ class Bucket:
                 await self._give_back(owner_id, token, fence)
 
     def _may_leave_something(self, call: Call) -> bool:
-        return isinstance(call.operation, Acquire) or (isinstance(call.operation, Cancel) and call.operation.keep)
+        """Tell whether a call goes on without its caller. The release of a known hold does: nobody will ask for it again."""
+        match call.operation:
+            case Release(fence=fence):
+                return fence is not None
+            case Cancel(keep=keep):
+                return keep
+            case operation:
+                return isinstance(operation, Acquire)
 
     def _is_withdrawn(self, call: Call) -> bool:
         """Take a call back that has not been sent, and tell so. One that stands in line, or may, goes on."""
