@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import secrets
 from collections.abc import AsyncIterator, Iterator
@@ -12,7 +13,7 @@ from typing import Self
 from uuid import UUID
 
 from .. import schema
-from ..database import AsyncioPort, BlockingPort, ClosedError, Settings, Store, drive, open_store
+from ..database import AsyncioPort, BlockingPort, ClosedError, ForkedError, Settings, Store, drive, open_store
 from ..owner import Owner
 from .bound import AsyncSemaphore, Semaphore
 from .core import Core, Holder, Standing, Waiting
@@ -38,6 +39,7 @@ class _Opened:
         self._dice = random.Random().random
         self._store: Store | None = None
         self._parts: tuple[Core, Keeper] | None = None
+        self._pid = 0
 
     def __repr__(self) -> str:
         where = self._store if self._store is not None else "not open"
@@ -54,6 +56,8 @@ class _Opened:
     def _opened(self) -> tuple[Core, Keeper]:
         if self._parts is None:
             raise ClosedError(f"This {type(self).__name__} is not open: call open(), or use it in a with statement.")
+        if os.getpid() != self._pid:
+            raise ForkedError  # before anything waits for a thread of the parent, which the child has not
         return self._parts
 
     def _connect(self) -> Store:
@@ -61,7 +65,7 @@ class _Opened:
         return open_store(database) if isinstance(database, str | Settings) else database
 
     def _begin(self, store: Store, port: BlockingPort | AsyncioPort) -> None:
-        self._store = store
+        self._store, self._pid = store, os.getpid()
         core = Core(port, self.domain_id, client_id=self.client_id, dice=self._dice)
         leases_id = f"{self.client_id}-leases"
         self._parts = core, Keeper(store, self.domain_id, client_id=leases_id, dice=self._dice, known=core.known)
