@@ -325,7 +325,7 @@ class Bucket:
         if planned.writes:
             batch = Batch(TOKENS, self.ref.partition, tuple(planned.writes))
             self._flight = Flight(planned, calls, batch, batch, self._port.now())
-        elif planned.look:
+        if planned.look:
             self._wanted = _Wanted()
 
     async def _known_state(self, deadline: float) -> State | None:

@@ -108,7 +108,8 @@ class Plan:
         for waiter in self.joined:
             state.join(waiter)
         state.last = state.last if self.last is None else self.last
-        state.mark = state.mark if self.mark is None else self.mark
+        if self.mark is not None:
+            state.mark, state.mark_is_ours = self.mark, True
         state.head = state.head if self.head is None else self.head
 
 
@@ -151,7 +152,7 @@ class _Planner:
             if not isinstance(ask.operation, kinds) or index in self._served:
                 continue
             if ask.operation.owner_id in self._busy or not self._has_room(ask.operation):
-                self._plan.later.append(index)
+                self._put_off(index)
             else:
                 settle(index, ask)
 
@@ -263,6 +264,8 @@ class _Planner:
             elif self._line_is_empty() and self._grantable():
                 self._names_last = True
                 self._plan.after.append((index, self._grant(operation.owner_id, operation.lease_s)))
+            elif operation.wait and state.mark_is_ours:
+                self._later(index)
             elif operation.wait:
                 self._plan.after.append((index, self._enqueue(operation.owner_id)))
             else:
@@ -415,8 +418,17 @@ class _Planner:
         if ask.fresh:
             self._plan.at_once.append((index, answer))
         else:
-            self._plan.later.append(index)
-            self._plan.look = True
+            self._later(index)
+
+    def _later(self, index: int) -> None:
+        """Leave an operation to the next plan, from a newer state."""
+        self._put_off(index)
+        self._plan.look = True
+
+    def _put_off(self, index: int) -> None:
+        """Leave an operation to the next plan, and those that come after it for the same owner too."""
+        self._plan.later.append(index)
+        self._touch(self._asks[index].operation.owner_id)
 
     def _touch(self, owner_id: str) -> None:
         self._busy.add(owner_id)

@@ -42,6 +42,7 @@ class State:
     line: dict[int, Waiter] = field(default_factory=dict)
     as_of: float = float("-inf")
     serial: bool = True
+    mark_is_ours: bool = False  # written by us, perhaps over another one: slots may have become free unseen
     numbers: tuple[int, ...] = field(init=False)  # of its tokens, in order
     held: dict[str, int] = field(init=False)
     waiting: dict[str, int] = field(init=False)

@@ -43,6 +43,6 @@ class Told:
 
     def _of(self, token: int, fence: int) -> _Told:
         told = self._by_token.get(token)
-        if told is None or told.fence != fence:
+        if told is None or told.fence < fence:
             told = self._by_token[token] = _Told(fence)
-        return told
+        return told if told.fence == fence else _Told(fence)  # an older hold has ended: it is not owed
