@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from ..database import DatabaseError
-from .errors import Fenced, JournalFailed, OutcomeUnknown, StoreBusy, TaskStoreError
+from .errors import Fenced, Interrupted, JournalFailed, OutcomeUnknown, StoreBusy, TaskStoreError
 from .journal import Journal, Unsettled
 from .port import Background, Port
 from .record import Record
@@ -126,6 +126,10 @@ class Behind:
             self._written.set()
             await self._port.sleep(AGAIN_S)
             return
+        except Exception as error:
+            self.failure, self._closing = error, True
+            self._end(Interrupted())
+            raise
         self.failure = None
         self._durable = max(self._durable, max(record.last_id for _, record in self._leaving))
         done, self._leaving = len(self._leaving), []

@@ -30,7 +30,7 @@ from .snapshots import Snapshots
 from .work import Work
 
 T = TypeVar("T")
-GATHER_SHARE = 0.25  # of the last append's time, at most, is spent on waiting for company
+GATHER_SHARE = 0.5  # of the last append's time, at most, is spent on waiting for company
 SECOND_NS = 1_000_000_000
 SNAPSHOT_S = 600.0
 LOOK_S = 1.0  # whoever stands in line looks this often, should nobody be left to keep the time
@@ -110,7 +110,7 @@ class Engine:
         """Tell whether a single caller with the turn has nobody else to think of."""
         work, keeping = self._work, self._keeping
         nobody = not work.line and not work.owed and keeping.unsettled is None
-        return nobody and self.behind is None and self._ended is None
+        return nobody and keeping.crowd <= 1 and self.behind is None and self._ended is None
 
     async def _carry_alone(self, operation: Operation[T], deadline: float) -> T:
         """Do as `_carry_out` does, without its ceremony: most callers meet nobody, and it would cost them half their time."""
@@ -204,10 +204,8 @@ class Engine:
     async def _gather(self) -> None:
         """Wait a moment for those whom the last append answered: they come back all at once. A lone caller waits for none."""
         until = self._port.now() + self._keeping.trip_s * GATHER_SHARE
-        while (here := len(self._inbox)) < self._keeping.crowd and self._port.now() < until:
+        while len(self._inbox) < self._keeping.crowd and self._port.now() < until:
             await self._port.give_way()
-            if len(self._inbox) == here:
-                return
 
     # --- who waits ----------------------------------------------------------------------------------------------------
 
@@ -268,7 +266,9 @@ class Engine:
             await self.behind.covered(self.state.last_id, deadline)  # its ids are in use from here on
             await self._after(batch, None)
         else:
-            await self._after(batch, await self._keeping.append(batch, deadline))
+            error = await self._keeping.append(batch, deadline)
+            self._keeping.crowd += len(self._inbox)  # those who came meanwhile, and those who are answered now
+            await self._after(batch, error)
 
     def _taken(self) -> list[Call]:
         calls = []

@@ -8,9 +8,11 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any, Protocol
 
 from slotkeeper.taskstore import AsyncTaskStore, Clock, Journal, MemoryJournal, TaskStore
+from slotkeeper.taskstore.disk import DiskJournal
 from slotkeeper.taskstore.record import Record
 
 SECOND_NS = 1_000_000_000
@@ -50,6 +52,17 @@ class MemoryPlace:
     def journal(self) -> MemoryJournal:
         """Return the one journal."""
         return self._journal
+
+
+class DiskPlace:
+    """A journal in a directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def journal(self) -> DiskJournal:
+        """Return another journal in the same directory."""
+        return DiskJournal(self.directory)
 
 
 class Tasks:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
-from taskstores import FACES, Hands, MemoryPlace, Place, Tasks, opened
+from taskstores import FACES, DiskPlace, Hands, MemoryPlace, Place, Tasks, opened
 
 Reopen = Callable[..., Tasks]
 
@@ -18,10 +19,10 @@ def face(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture(params=["memory"])
-def place(request: pytest.FixtureRequest) -> Place:
+@pytest.fixture(params=["memory", "disk"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     """A place for a journal."""
-    return MemoryPlace()
+    return MemoryPlace() if request.param == "memory" else DiskPlace(tmp_path / "journal")
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from taskstores import SECOND_NS, START_NS, Hands, Tasks
+from taskstores import SECOND_NS, START_NS, Hands, Place, Tasks
 
-from slotkeeper.taskstore import Add, Change, OutcomeUnknown, StoreClosed, Task, UpdateError
+from slotkeeper.taskstore import Add, Change, JournalLocked, OutcomeUnknown, StoreClosed, Task, UpdateError
 
 Reopen = Callable[..., Tasks]
 
@@ -297,12 +297,13 @@ def test_an_owned_task_stays_owned_over_a_restart(open_tasks: Reopen, hands: Han
     assert tasks.renew("alice", claimed, 10).owner == "alice"
 
 
-def test_two_stores_never_have_one_journal(tasks: Tasks, face: str) -> None:
-    other = Tasks(face, tasks.store.journal)
-    (error,) = other.together(other.later("open"))
-    other.end()
+def test_two_stores_never_have_one_journal(tasks: Tasks, face: str, place: Place) -> None:
+    for journal in (tasks.store.journal, place.journal()):
+        other = Tasks(face, journal)
+        (error,) = other.together(other.later("open"))
+        other.end()
+        assert isinstance(error, JournalLocked)
 
-    assert isinstance(error, Exception)
     assert tasks.update("me", adds=[Add("g")])
 
 
