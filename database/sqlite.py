@@ -103,8 +103,8 @@ class SqliteStore:
         self._connection: sqlite3.Connection | None = None
         with _no_fork:
             _stores.add(self)
-        with self._connected():
-            pass  # open it now, so that whoever names a wrong file hears of it here
+        with self._connected() as connection:  # now, so that whoever names a wrong file hears of it here
+            connection.execute("SELECT 1")
 
     def __repr__(self) -> str:
         return f"<SqliteStore {self.path}{' closed' if self._closed else ''}>"

@@ -32,7 +32,7 @@ class Condition:
             return seen == self.value
         if self.operator == "in" and isinstance(self.value, (tuple, list)):
             return seen in self.value
-        raise NotImplementedError(f"comparing with {self.operator}")
+        raise ValueError(f"this server compares by = and IN, not by {self.operator}")
 
 
 @dataclass(frozen=True, slots=True)
