@@ -18,7 +18,7 @@ from slotkeeper.semaphore import BadLease, Client, LeaseLost, StaleFence, domain
 __all__ = ["name", "ours", "parties", "theirs", "world"]  # fixtures
 
 LEASE_S, YEAR_S = 3, 365 * 24 * 3600
-ENDED_S = LEASE_S + 1.5
+ENDED_S = LEASE_S + 0.5
 
 
 def rows(parties: Parties, name: str) -> Seen:
@@ -102,7 +102,7 @@ def test_lease_that_nobody_renews_ends_and_its_slot_is_free(
 
 def test_lost_lease_is_told_once_and_at_every_call(ours: Party, theirs: Party, parties: Parties, name: str) -> None:
     """Another process has released it: the next renewal finds that out."""
-    hold = ours.acquire(name, some_owner(), lease_s=LEASE_S)
+    hold = ours.acquire(name, some_owner(), lease_s=2)
     assert theirs.release(name, hold.owner, fence=hold.fence)
     successor = theirs.acquire(name, some_owner())
     until(hold.lost.is_set, bound_s=LEASE_S)
@@ -146,9 +146,9 @@ def test_with_statement_tells_of_a_lost_lease_and_hides_no_error_of_its_body(
         raise KeyError("the body's own")
 
     with pytest.raises(LeaseLost):
-        ours.within(loses, name, some_owner(), lease_s=LEASE_S)
+        ours.within(loses, name, some_owner(), lease_s=2)
     with pytest.raises(KeyError, match="the body's own") as caught:
-        ours.within(loses_and_fails, name, some_owner(), lease_s=LEASE_S)
+        ours.within(loses_and_fails, name, some_owner(), lease_s=2)
     (note,) = caught.value.__notes__
     assert "not given back" in note
     assert "lease" in note

