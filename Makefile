@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 SOURCES := $(VENV)/sources
 
-.PHONY: help demo install test check lint types imports pytest bench cassandra clean FORCE
+.PHONY: help demo install test check lint types imports pytest simulate bench cassandra clean FORCE
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -34,6 +34,9 @@ imports: $(INSTALLED) ## Check which package may import which
 
 pytest: $(INSTALLED) ## Run the tests; ARGS="-k name" picks some
 	$(BIN)/pytest $(ARGS)
+
+simulate: $(INSTALLED) ## Run a million simulated schedules; ARGS="--seed 7" for others
+	cd tests && ../$(BIN)/python -m simulator --schedules 1000000 $(ARGS)
 
 bench: $(INSTALLED) ## Measure it beside the raw driver, in a quarter of an hour; ARGS="--quick" for a look
 	cd tests && exec ../$(BIN)/python -m bench $(ARGS)

@@ -1,0 +1,44 @@
+"""Schedules by the ten thousand: no promise is broken. `make simulate` runs a million; a seed replays one."""
+
+from __future__ import annotations
+
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from random import Random
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from simulator.invariants import Violation
+from simulator.running import first_violation
+from simulator.world import World
+
+SCHEDULES, PORTION = 20_000, 500
+
+
+def test_no_schedule_breaks_a_promise() -> None:
+    portions = [range(at, at + PORTION) for at in range(0, SCHEDULES, PORTION)]
+
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        for violation, _ in pool.map(first_violation, portions):
+            assert violation is None, violation
+
+
+@settings(deadline=None, max_examples=200, suppress_health_check=list(HealthCheck))
+@given(st.randoms(use_true_random=False))
+def test_no_schedule_that_hypothesis_draws_breaks_a_promise(random: Random) -> None:
+    world = World(random, recorded=True)
+    try:
+        world.run()
+    except Violation as violation:
+        violation.add_note(str(world.history))
+        raise
+
+
+def test_seed_replays_its_schedule() -> None:
+    told = set()
+    for _ in range(2):
+        world = World(Random(7), recorded=True)
+        world.run()
+        told.add(str(world.history))
+
+    assert len(told) == 1

@@ -1,0 +1,1 @@
+"""A deterministic simulator of semaphores under trouble (see `world`)."""
