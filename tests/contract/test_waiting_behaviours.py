@@ -241,12 +241,12 @@ def test_waiting_caller_can_ask_why(ours: Party, theirs: Party, line: Line, name
 
 @pytest.fixture
 def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the rows of the dead end after two seconds."""
+    """Let the rows of the dead end after two seconds, and what is handed to them after one."""
     for module, constant, value in (
         (plan, "WAITER_S", 2),
-        (plan, "PROVISIONAL_S", 2),
+        (plan, "PROVISIONAL_S", 1),
         (waiting, "WAITER_S", 2),
-        (waiting, "PROVISIONAL_S", 2),
+        (waiting, "PROVISIONAL_S", 1),
         (waiting, "STAY_S", 0.5),
     ):
         monkeypatch.setattr(module, constant, value)
@@ -274,7 +274,7 @@ def test_slot_handed_to_a_dead_waiter_comes_back_within_seconds(
     owner = line.join(theirs)
     assert ours.do(holder.release)
     assert line.seen().holders.keys() == {str(dead)}
-    line.admitted(owner, within_s=2 + 1 + SOON_S)
+    line.admitted(owner, within_s=1 + 1 + SOON_S)
     assert line.seen().leases == {}
 
 
@@ -327,7 +327,7 @@ def test_a_release_costs_no_more_for_many_waiters(parties: Parties) -> None:
     counted.count.reset()
     assert ours.do(holds[0].release)
     until(lambda: any(place.done() for place in places), bound_s=SOON_S)
-    time.sleep(0.5)  # what else the release sets off
+    time.sleep(0.3)  # what else the release sets off
     assert counted.count.commits <= 3
     assert sum(place.done() for place in places) == 1
     ours.delete(name, force=True)

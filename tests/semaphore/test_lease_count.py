@@ -106,7 +106,7 @@ def test_ended_hold_is_renewed_no_more(store: Store, ends: str) -> None:
             assert other.release("s", hold.owner)
             until(hold.lost.is_set, bound_s=2)
         counted.count.reset()
-        time.sleep(1.0)  # a renewal is due every 0.7 s
+        time.sleep(0.8)  # a renewal is due every 0.7 s
         assert (counted.count.commits, counted.count.reads) == (0, 0)
 
 
