@@ -415,7 +415,7 @@ class Bucket:
         """Let a batch whose callers have all given up grant nothing any more. Tell whether it is still on its way."""
         if not flight.unsure:
             self._lost(flight)
-        elif flight.sent is flight.batch and (killing := kill(flight.batch)) is not None:
+        elif flight.sent is flight.batch and (killing := kill(flight.batch, Refused({}))) is not None:
             flight.sent = killing
         return self._flight is not None
 
@@ -446,7 +446,7 @@ class Bucket:
         """An attempt before this one may have applied, or may yet: make it certain that it may not."""
         if is_dead(flight.batch, refused):
             self._lost(flight)
-        elif (killing := kill(flight.batch)) is not None:
+        elif (killing := kill(flight.batch, refused)) is not None:
             flight.sent, flight.attempts = killing, 0
         else:
             self._try_again_later(flight, answered=True)

@@ -375,18 +375,25 @@ class _Planner:
             self._plan.writes.append(update(key, {"holder": holder}, expect=expect, ttl_s=lease_s))
             self._plan.writes.append(update(key, {"updated_time": version}))
         nobody = holder == FREE
-        self._plan.tokens[number] = Token(None if nobody else holder, version, self._end_of(lease_s))
+        mark = self._state.tokens[number].mark
+        self._plan.tokens[number] = Token(None if nobody else holder, version, self._end_of(lease_s), mark)
 
     def _hold_anew(self, number: int, owner_id: str, lease_s: int | None) -> None:
-        """Write a hold again under its version, with another lease. The owner row is inserted whole: no half of it ends."""
+        """Write a hold again under its version and a new mark, with another lease.
+
+        The owner row is inserted whole: no half of it ends.
+        """
         self._touch(owner_id)
-        version = self._state.tokens[number].version
-        expect = {"holder": (owner_id,), "updated_time": (version,)}
-        self._plan.writes += [
-            update(token_key(number), {"holder": owner_id}, expect=expect, ttl_s=lease_s),
-            insert(owner_key(owner_id), {"held_token": number, "updated_time": version}, ttl_s=lease_s),
-        ]
-        self._plan.tokens[number] = Token(owner_id, version, self._end_of(lease_s))
+        key, token, mark = token_key(number), self._state.tokens[number], {"held_token": self._setting.mark}
+        expect = {"holder": (owner_id,), "updated_time": (token.version,), "held_token": (token.mark,)}
+        if lease_s is None:
+            self._plan.writes.append(update(key, {"holder": owner_id, **mark}, expect=expect))
+        else:  # the mark outlives the lease
+            self._plan.writes.append(update(key, {"holder": owner_id}, expect=expect, ttl_s=lease_s))
+            self._plan.writes.append(update(key, mark))
+        values = {"held_token": number, "updated_time": token.version}
+        self._plan.writes.append(insert(owner_key(owner_id), values, ttl_s=lease_s))
+        self._plan.tokens[number] = Token(owner_id, token.version, self._end_of(lease_s), self._setting.mark)
 
     # --- the queue and head rows -------------------------------------------------------------------------------------
 

@@ -11,11 +11,15 @@ from .rows import CLOSED, HEAD, QUEUE, TOKEN, is_free, number, text
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token row. `version` is None where there is no row; `ends_at` is when the hold's lease ends, on the port's clock."""
+    """A token row. `version` is None where there is no row; `ends_at` is when the hold's lease ends, on the port's clock.
+
+    `mark` is a random value that changes with each renewal: a late one meets another, and takes no newer lease away.
+    """
 
     holder: str | None = None
     version: int | None = None
     ends_at: float | None = None
+    mark: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +101,10 @@ def from_rows(rows: Iterable[Row], tokens: Iterable[int], *, began_at: float) ->
 def token_from_row(row: Row, now: float) -> Token:
     """Read a token row; a lease is counted from `now`, so that it never seems to end late."""
     holder, ttl_s = text(row, "holder"), row.get("ttl(holder)")
+    version, mark = number(row, "updated_time"), number(row, "held_token")
     if is_free(holder):
-        return Token(None, number(row, "updated_time"))
-    return Token(holder, number(row, "updated_time"), now + ttl_s if isinstance(ttl_s, int) else None)
+        return Token(None, version, mark=mark)
+    return Token(holder, version, now + ttl_s if isinstance(ttl_s, int) else None, mark)
 
 
 def waiter_from_row(row: Row) -> Waiter | None:

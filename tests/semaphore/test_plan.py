@@ -56,6 +56,8 @@ from slotkeeper.semaphore.rows import (
 )
 from slotkeeper.semaphore.state import State, Token
 
+RENEWED = {"holder": ("ann",), "updated_time": (500,), "held_token": (None,)}
+
 
 @dataclass(frozen=True)
 class Situation:
@@ -248,7 +250,8 @@ SITUATIONS = {
         state({1: held("ann", 500, ends_at=103.0)}),
         [Renew("ann", lease_s=30)],
         [
-            update(token_key(1), {"holder": "ann"}, expect={"holder": ("ann",), "updated_time": (500,)}, ttl_s=30),
+            update(token_key(1), {"holder": "ann"}, expect=RENEWED, ttl_s=30),
+            update(token_key(1), {"held_token": SETTING.mark}),
             insert(owner_key("ann"), {"held_token": 1, "updated_time": 500}, ttl_s=30),
         ],
         [Renewed(1, 500)],
@@ -257,7 +260,7 @@ SITUATIONS = {
         state({1: held("ann", 500, ends_at=103.0)}),
         [Acquire("ann")],
         [
-            update(token_key(1), {"holder": "ann"}, expect={"holder": ("ann",), "updated_time": (500,)}),
+            update(token_key(1), {"holder": "ann", "held_token": SETTING.mark}, expect=RENEWED),
             insert(owner_key("ann"), {"held_token": 1, "updated_time": 500}),
         ],
         [Granted(1, 500, again=True)],

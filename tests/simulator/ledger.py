@@ -62,7 +62,6 @@ class Account:
     lingering: set[str] = field(default_factory=set)  # clients whose attempts may still take it away
     keepers: set[str] = field(default_factory=set)  # parties that renew, or did: a renewal may come late
     holders: set[str] = field(default_factory=set)  # parties that were told that they hold it, and have not let go
-    kept: dict[int, set[int]] = field(default_factory=dict)  # with which leases a hold was renewed, by its fence
     excuses: dict[tuple[str, str], Excuse] = field(default_factory=dict)  # by client and party
 
 

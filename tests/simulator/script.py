@@ -170,12 +170,11 @@ class Script:
         if lease_s is not None:
             lease = Lease(NAME, self.owner, granted.fence, lease_s, began_at=granted.began_at)
             self._account.keepers.add(self.party)
-            self._account.kept.setdefault(granted.fence, set()).add(lease_s)
             self.client.keep(lease)
         belief = Belief(self.owner, granted.token, granted.fence, lease)
         self._belief = belief
         self._account.holders.add(self.party)
-        if deed.alone and self._account.kept.get(granted.fence, set()) <= {lease_s}:
+        if deed.alone:
             self._account.beliefs[self.party] = belief
             self.world.check()
 

@@ -121,7 +121,7 @@ class World:
             self.scheduler.run(most=20)
             if self.now > SCHEDULES_LONGEST_S:
                 raise Violation("callers that are never answered: " + ", ".join(t.name for t in self.scheduler.tasks))
-        self.scheduler.run(until=self.now + LEFTOVERS_S)
+        self.scheduler.run(until=max(self.now, self.trouble_until) + LEFTOVERS_S)
         self._look()
         self._check_leftovers()
 
