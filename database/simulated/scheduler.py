@@ -41,10 +41,10 @@ class Scheduler:
         self.now = 0.0
         self.tasks: dict[Task, None] = {}
         self._lag, self._on_error = lag, on_error
-        self._events: list[tuple[float, int, Callable[..., None], Any, Any]] = []
+        self._events: list[tuple[float, int, Callable[..., object], Any, Any]] = []
         self._count = 0
 
-    def at(self, when: float, action: Callable[..., None], one: Any = None, other: Any = None) -> None:
+    def at(self, when: float, action: Callable[..., object], one: Any = None, other: Any = None) -> None:
         """Let something happen at a moment."""
         self._count += 1
         heappush(self._events, (when, self._count, action, one, other))
