@@ -19,8 +19,6 @@ from ..database import (
     Outcome,
     Port,
     Refused,
-    Row,
-    Slice,
     StatementRejected,
     Unavailable,
     Unknown,
@@ -30,16 +28,18 @@ from .errors import BeingDeleted, HoldUnknown, RowsDisagree
 from .layout import BucketRef
 from .operations import Acquire, Answer, Cancel, Granted, NotHeld, Operation, Queued, Release, Renewed, Stay, Stayed
 from .plan import Plan, Setting, plan
-from .rows import QUEUE_KEY, SNAPSHOT, TOKENS, owner_key, text, waiters_behind
+from .reading import read_bucket
+from .refusal import correct, note_last
+from .rows import TOKENS, owner_key
 from .settle import is_dead, kill, pause_s
-from .state import State, from_rows, waiter_from_row
+from .state import State
 from .told import Told
 from .waiting import LEAVING_S, WaitingHere
 
 Dice = Callable[[], float]
+MOST_CORRECTIONS = 3  # refusals in a row whose rows are taken for all that has changed
 MOST_BLOCKED = 10  # times that an owner's row refuses a batch and no reading shows its token
 LONGEST_BACKOFF_S = 0.25
-MOST_READINGS = 3  # of a line that grows while it is read
 GATHER_SHARE = 0.25  # of the last batch's trip, at most, is spent on waiting for company
 
 
@@ -334,7 +334,7 @@ class Bucket:
             raise ClosedError
         if self._state is None or self._wanted.look or self._poll_due:
             serial = self._state is None or (self._wanted.look and self._wanted.serial)
-            self._state = await self._read(deadline, serial=serial)
+            self._state = await read_bucket(self._port, self.ref, self._state, deadline, serial=serial)
             if self._state is None:
                 return None
             self._wanted, self._poll_due = _Wanted(look=False), False
@@ -346,33 +346,6 @@ class Bucket:
             self._line.fail_all(error)
             raise error
         return self._state
-
-    async def _read(self, deadline: float, *, serial: bool) -> State | None:
-        """Read the line, then the tokens, so that who is handed a slot between the two shows as a holder.
-
-        Both anew where somebody has queued meanwhile, and serially: what shows a new last ticket need not show its waiter.
-        Where that never ends, the last ticket stays the one that the line was read for, and guards whatever is planned.
-        """
-        last, head = (0, 0) if self._state is None else (self._state.last, self._state.head)
-        for _ in range(MOST_READINGS):
-            began_at = self._port.now()
-            line = await self._slice(waiters_behind(head), deadline, serial=serial) if last > head else []
-            rows = None if line is None else await self._slice(SNAPSHOT, deadline, serial=serial)
-            if line is None or rows is None:
-                return None
-            state = from_rows(rows, self.ref.tokens, began_at=began_at)
-            if state.last == last or state.last <= state.head:
-                break
-            state.last, last, head, serial = last, state.last, state.head, True
-        for waiter in filter(None, map(waiter_from_row, line or ())):
-            if waiter.ticket > state.head:
-                state.join(waiter)
-        state.serial = serial
-        return state
-
-    async def _slice(self, part: Slice, deadline: float, *, serial: bool) -> list[Row] | None:
-        pending = self._port.begin_read(TOKENS, self.ref.partition, (part,), serial=serial)
-        return pending.result() if await pending.wait(deadline - self._port.now()) else None
 
     # --- taking the answer -------------------------------------------------------------------------------------------
 
@@ -405,9 +378,8 @@ class Bucket:
             case Refused() as refused if flight.unsure and flight.sent is flight.batch:
                 self._settled(flight, refused)
             case Refused() as refused:
-                self._note_last(refused)
                 self._count_blocked(flight, refused)
-                self._lost(flight)
+                self._lost(flight, refused)
                 if not flight.unsure:
                     await self._back_off(deadline)
 
@@ -466,10 +438,11 @@ class Bucket:
                 answer = replace(answer, began_at=flight.began_at)
             self._answer(call, answer, flight.began_at, written=True)
 
-    def _lost(self, flight: Flight) -> None:
-        """Plan its operations anew, from a new reading. Where an attempt did apply, that reading shows it."""
+    def _lost(self, flight: Flight, refused: Refused | None = None) -> None:
+        """Plan its operations anew: from what a refusal shows, or a new reading, which shows also what did apply."""
         self._flight = None
-        self._wanted = _Wanted(serial=flight.unsure)
+        if flight.unsure or refused is None or not self._corrected(flight, refused):
+            self._wanted = _Wanted(serial=flight.unsure)
         if flight.unsure:
             for call, (_, answer) in zip(flight.calls, flight.plan.after, strict=True):
                 call.unsure = True
@@ -479,10 +452,11 @@ class Bucket:
                     call.stood = True
         self._put_back(call for call in reversed(flight.calls) if not call.done)
 
-    def _note_last(self, refused: Refused) -> None:
-        """Take over the last ticket that a refusal shows, so that one reading of the line will do."""
-        if self._state is not None and (row := refused.rows.get(QUEUE_KEY)) is not None:
-            self._state.last = int(text(row, "holder") or 0)
+    def _corrected(self, flight: Flight, refused: Refused) -> bool:
+        if self._state is None or self._refusals >= MOST_CORRECTIONS:
+            return False
+        note_last(self._state, refused)
+        return correct(self._state, flight.batch, refused, self._port.now())
 
     def _count_blocked(self, flight: Flight, refused: Refused) -> None:
         """Give up on an owner whose row stands in the way again and again, though no token names it."""
