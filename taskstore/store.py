@@ -101,8 +101,9 @@ class _Opened:
 class TaskStore(_Opened):
     """Tasks for threads: they may share one store. A forked child may not.
 
-    `journal` is `memory`, `disk:DIR`, `cassandra://HOST/KEYSPACE`, or a journal. *Strict*: an answer means durable.
-    Otherwise *opportunistic*: it comes at once, and a crash may lose what was answered within the last `lag_s` seconds.
+    `journal` is `memory`, `disk:DIR`, a database's URL (`#NAME` behind it tells stores apart), or a journal.
+    *Strict*: an answer means durable. Otherwise *opportunistic*: it comes at once, and a crash may lose what was answered
+    within the last `lag_s` seconds.
     A task that was claimed `most_attempts` times in vain moves to the group `GROUP/quarantine`. Every call ends within
     `timeout_s` seconds (waiting in line aside), and raises StoreBusy when nothing happened, OutcomeUnknown when
     something may have.

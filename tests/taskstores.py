@@ -11,9 +11,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from slotkeeper.database import Store
 from slotkeeper.taskstore import AsyncTaskStore, Clock, Journal, MemoryJournal, TaskStore
 from slotkeeper.taskstore.disk import DiskJournal
 from slotkeeper.taskstore.record import Record
+from slotkeeper.taskstore.rows import DatabaseJournal
 
 SECOND_NS = 1_000_000_000
 START_NS = 1_800_000_000 * SECOND_NS
@@ -63,6 +65,17 @@ class DiskPlace:
     def journal(self) -> DiskJournal:
         """Return another journal in the same directory."""
         return DiskJournal(self.directory)
+
+
+class DatabasePlace:
+    """A journal in a database."""
+
+    def __init__(self, store: Store, name: str) -> None:
+        self.store, self.name = store, name
+
+    def journal(self) -> DatabaseJournal:
+        """Return another journal in the same rows."""
+        return DatabaseJournal(self.store, self.name, segment_commits=50)
 
 
 class Tasks:

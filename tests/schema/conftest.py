@@ -15,7 +15,7 @@ from cluster.server import Server, fresh_keyspace
 from slotkeeper import schema
 from slotkeeper.database import BlockingPort, Store, open_store
 from slotkeeper.database.sqlite import SqliteStore, wall_ms
-from slotkeeper.schema import Migrations, versions
+from slotkeeper.schema import Migrations, manifest, versions
 
 Future = Callable[[int], Migrations]
 
@@ -128,8 +128,19 @@ def port(moved: SqliteStore, clock: Clock) -> MovedPort:
 
 
 @pytest.fixture
+def first_only(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A program that ships version 0.1 alone: how versions come in does not depend on how many there are by now."""
+    known = schema.shipped().known[:1]
+    monkeypatch.setattr(manifest, "load", lambda root: Migrations(known))
+    schema.shipped.cache_clear()
+    yield
+    monkeypatch.undo()
+    schema.shipped.cache_clear()
+
+
+@pytest.fixture
 def future(tmp_path: Path) -> Future:
-    """The versions up to 0.n: the shipped 0.1; 0.2 adds a column; 0.3 a table, and no longer serves a program of 0.1."""
+    """The versions up to 0.n: the 0.1 of the program; 0.2 adds a column; 0.3 a table, and no longer serves a program of 0.1."""
 
     def until(minor: int) -> Migrations:
         root = tmp_path / f"versions_{minor}"

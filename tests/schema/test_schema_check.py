@@ -26,6 +26,8 @@ from slotkeeper.database import (
 )
 from slotkeeper.schema import Migrations, Terms, Version
 
+pytestmark = pytest.mark.usefixtures("first_only")
+
 Future = Callable[[int], Migrations]
 
 

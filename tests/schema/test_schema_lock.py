@@ -22,6 +22,8 @@ from slotkeeper.database import (
 )
 from slotkeeper.schema import CONTROL, PARTITION, Terms, Version
 
+pytestmark = pytest.mark.usefixtures("first_only")
+
 V1 = Version(0, 1)
 LOCK = ("lock", "migration")
 Commit = Callable[[Batch], Outcome]

@@ -12,6 +12,8 @@ from slotkeeper import schema
 from slotkeeper.database import SchemaNotAgreed, Store
 from slotkeeper.schema import Migrations, Version
 
+pytestmark = pytest.mark.usefixtures("first_only")
+
 TABLES = ("slotkeeper_schema", "semaphore_metadata", "semaphore_tokens")
 V1 = Version(0, 1)
 

@@ -1,9 +1,11 @@
-"""What the tables of 0.1 are in Cassandra: columns, keys and options as the Go reference has them."""
+"""What the tables are in Cassandra: those of semaphores with columns, keys and options as the Go reference has them."""
 
 from __future__ import annotations
 
 import re
 import uuid
+from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,13 +13,23 @@ from cassandra.cluster import Session
 
 from slotkeeper import schema
 from slotkeeper.database import open_store
+from slotkeeper.schema import versions
+from slotkeeper.semaphore import Client
+from slotkeeper.taskstore.rows.tables import JOURNAL, SNAPSHOTS, STORES
 
 LEVELED = "org.apache.cassandra.db.compaction.LeveledCompactionStrategy"
-TABLES = ("slotkeeper_schema", "semaphore_metadata", "semaphore_tokens")
+TABLES = (
+    "slotkeeper_schema",
+    *("semaphore_metadata", "semaphore_tokens"),
+    *("task_stores", "task_journal", "task_snapshots"),
+)
 IDS = [
     "2cb83ff2-0e3e-5204-b94d-9bcdd3701ae3",
     "93466039-af6a-5fc9-9f85-0497583e6fef",
     "16135ff5-da9b-5564-bbe5-7604d2c117cc",
+    "328a5dcd-a8ac-5fd4-8650-3d713c7bbc39",
+    "2afd6a23-18ed-5700-9a62-630885ef465f",
+    "877b33d4-7993-566f-b333-326b5d338b49",
 ]
 METADATA = {
     "domain_id": ("uuid", "partition_key", 0),
@@ -88,6 +100,25 @@ def test_without_a_seed_every_keyspace_gets_fresh_ids() -> None:
 
     assert first[0] == second[0]  # the control table's creation may race before there is any seed
     assert not set(first[1:]) & set(second[1:])
+
+
+def test_the_code_of_task_stores_and_the_schema_name_the_same_tables() -> None:
+    assert schema.shipped().known[1].tables == (STORES, JOURNAL, SNAPSHOTS)
+
+
+@pytest.mark.usefixtures("first_only")
+def test_a_program_of_the_first_version_goes_on_over_an_update(tmp_path: Path) -> None:
+    both = schema.Terms(migrations=schema.load(files(versions)))
+    store = open_store(f"sqlite:///{tmp_path}/slots.db")
+    schema.setup(store)
+    with Client(store, domain="d") as client:
+        client.create("gpu", 1)
+        assert client.try_acquire("gpu", "2:wf:run:1") is not None
+        assert schema.update(store, terms=both).after == schema.Version(0, 2)
+        assert client.try_acquire("gpu", "2:wf:run:2") is None
+    with Client(store, domain="d") as client:
+        assert client.release("gpu", "2:wf:run:1")
+    store.close()
 
 
 def _id(text: str) -> str:

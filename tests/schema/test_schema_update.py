@@ -10,6 +10,8 @@ from slotkeeper import schema
 from slotkeeper.database import BlockingPort, Store, drive
 from slotkeeper.schema import Migrations, Terms, Version
 
+pytestmark = pytest.mark.usefixtures("first_only")
+
 Future = Callable[[int], Migrations]
 
 

@@ -6,9 +6,13 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
-from taskstores import FACES, DiskPlace, Hands, MemoryPlace, Place, Tasks, opened
+from taskstores import FACES, DatabasePlace, DiskPlace, Hands, MemoryPlace, Place, Tasks, opened
+
+from slotkeeper import schema
+from slotkeeper.database import Store, open_store
 
 Reopen = Callable[..., Tasks]
 
@@ -19,10 +23,58 @@ def face(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture(params=["memory", "disk"])
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let those tests ask for a Cassandra that run on it, and leave the others alone."""
+    for item in items:
+        if isinstance(item, pytest.Function) and _runs_on_cassandra(item):
+            item.fixturenames = [*item.fixturenames, "cassandra_server"]
+
+
+def _runs_on_cassandra(item: pytest.Function) -> bool:
+    return hasattr(item, "callspec") and "cassandra" in item.callspec.params.values()
+
+
+@pytest.fixture(scope="module")
+def embedded_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """An embedded store with the tables, for the tests of a module: each has rows of its own."""
+    yield from _with_tables(f"sqlite:///{tmp_path_factory.mktemp('tasks')}/tasks.db")
+
+
+@pytest.fixture(scope="module")
+def cassandra_store(cassandra_url: str) -> Iterator[Store]:
+    """A keyspace with the tables, for the tests of a module: each has rows of its own."""
+    yield from _with_tables(cassandra_url)
+
+
+def _with_tables(url: str) -> Iterator[Store]:
+    store = open_store(url)
+    try:
+        schema.setup(store)
+        yield store
+    finally:
+        store.close()
+
+
+@pytest.fixture(params=["memory", "disk", "sqlite", "cassandra"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     """A place for a journal."""
-    return MemoryPlace() if request.param == "memory" else DiskPlace(tmp_path / "journal")
+    if request.param == "memory":
+        return MemoryPlace()
+    if request.param == "disk":
+        return DiskPlace(tmp_path / "journal")
+    return database_place(request, request.param)
+
+
+@pytest.fixture(params=["sqlite", "cassandra"])
+def rows_place(request: pytest.FixtureRequest) -> DatabasePlace:
+    """A place for a journal in a database."""
+    return database_place(request, request.param)
+
+
+def database_place(request: pytest.FixtureRequest, kind: str) -> DatabasePlace:
+    """Return rows of a test's own."""
+    store = request.getfixturevalue("embedded_store" if kind == "sqlite" else "cassandra_store")
+    return DatabasePlace(store, f"store {uuid4()}")
 
 
 @pytest.fixture

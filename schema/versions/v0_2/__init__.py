@@ -1,0 +1,1 @@
+"""Version 0.2: the journals of task stores."""
