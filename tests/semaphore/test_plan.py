@@ -26,7 +26,7 @@ from contract.planning import (
     waiter,
 )
 
-from slotkeeper.database import Batch, Write, delete, insert, update
+from slotkeeper.database import Batch, Value, Write, delete, insert, update
 from slotkeeper.semaphore.operations import (
     Acquire,
     Answer,
@@ -56,7 +56,7 @@ from slotkeeper.semaphore.rows import (
 )
 from slotkeeper.semaphore.state import State, Token
 
-RENEWED = {"holder": ("ann",), "updated_time": (500,), "held_token": (None,)}
+RENEWED: dict[str, tuple[Value, ...]] = {"holder": ("ann",), "updated_time": (500,), "held_token": (None,)}
 
 
 @dataclass(frozen=True)
