@@ -77,6 +77,18 @@ def test_ids_that_a_crash_forgot_never_come_back(face: str) -> None:
         assert tasks.update("me", adds=[Add("g")])[0].id > RESERVED
 
 
+def test_ids_are_reserved_ahead_however_many_are_given_out(face: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("slotkeeper.taskstore.behind.RESERVED", 8)
+    journal, crashed = FailingJournal(), FailingJournal()
+    with opened(face, journal, strict=False) as tasks:
+        for _ in range(30):
+            crashed.written = list(journal.written)  # durable before the next answer
+            (last,) = tasks.update("me", adds=[Add("g")])
+
+    with opened(face, crashed, strict=False) as tasks:
+        assert tasks.update("me", adds=[Add("g")])[0].id > last.id
+
+
 def test_what_was_left_open_is_settled(face: str) -> None:
     journal = FailingJournal()
     with opened(face, journal, strict=False) as tasks:

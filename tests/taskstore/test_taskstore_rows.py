@@ -385,6 +385,21 @@ def test_nothing_happened_is_told_as_that(rows: DatabasePlace) -> None:
     assert texts(rows.journal()) == [b"small"]
 
 
+def test_what_a_dead_writer_had_only_half_written_does_not_count(rows: DatabasePlace) -> None:
+    faulty = Faulty(rows.store)
+    with TaskStore(DatabaseJournal(faulty, rows.name)) as store:
+        store.update("me", adds=[Add("g", b"1")])
+        faulty.fail_when(lambda batch: batch.writes[1].key == (2, 3))  # the last of four parts
+        with pytest.raises(Unavailable):
+            store.update("me", adds=[Add("g", BIG)])
+    assert (2, 2) in segment(rows)
+
+    assert texts(rows.journal()) == [b"1"]
+    with TaskStore(rows.journal()) as store:
+        store.update("me", adds=[Add("g", b"2")])  # in the same place
+    assert texts(rows.journal()) == [b"1", b"2"]
+
+
 def test_a_silence_that_lasts_is_told_and_settled_later(rows: DatabasePlace) -> None:
     faulty = Faulty(rows.store)
     with TaskStore(DatabaseJournal(faulty, rows.name), timeout_s=0.1) as store:
