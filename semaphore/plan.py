@@ -193,7 +193,7 @@ class _Planner:
         if ticket is None or owner_id in self._setting.leases:
             return False
         return self._state.line[ticket].client_id == self._setting.client_id and not any(
-            ask.operation.owner_id == owner_id and isinstance(ask.operation, Acquire) for ask in self._asks
+            isinstance(op := ask.operation, Acquire) and op.wait and op.owner_id == owner_id for ask in self._asks
         )
 
     def _cancel(self, index: int, ask: Ask, operation: Cancel, ticket: int | None) -> None:

@@ -46,7 +46,7 @@ class Excuse:
     """Why a hold that nobody knows of may be left behind. A clean-up begins at `at` and leaves none, trouble aside."""
 
     why: str
-    at: float = 0.0
+    at: float
 
     def counts(self, trouble_until: float) -> bool:
         """Tell whether it still counts when the trouble has been over since some moment."""
@@ -105,16 +105,17 @@ class Ledger:
     def sure(self, owner: str, deed: Deed) -> None:
         """Note that the party's client has settled whatever it did for the owner before."""
         account = self.of(owner)
-        for client, party in [key for key in account.excuses if key[0] == deed.client]:
-            del account.excuses[client, party]
+        for key, excuse in list(account.excuses.items()):
+            if key[0] == deed.client and excuse.at <= deed.began_at:
+                del account.excuses[key]
         account.lingering.discard(deed.client)
 
-    def crashed(self, client: str, parties: set[str]) -> None:
+    def crashed(self, client: str, parties: set[str], now: float) -> None:
         """Note that a client died: what it was doing, and what it held, may be left behind for good."""
         for account in self.accounts.values():
             deeds = [deed for deed in account.deeds.values() if deed.client == client]
             if deeds or parties & account.holders or any(key[0] == client for key in account.excuses):
-                account.excuses[client, ""] = Excuse("crashed")
+                account.excuses[client, ""] = Excuse("crashed", now)
             if any(deed.disturbing for deed in deeds):
                 account.lingering.add(client)
             for party in parties:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from simulator.world import World
 
 NAME = "gpu"
-WAITS = (0.0, 0.0, 0.05, 0.4, 1.5, 1.5, 3.0, 3.0, 20.0, 40.0)
+WAITS = (0.0, 0.0, 0.0, 0.05, 0.4, 0.4, 1.5, 1.5, 1.5, 3.0, 3.0, 3.0, 6.0, 40.0)
 LEASES = (None, None, None, 2, 3, 5)
 TIMEOUTS = (20.0, 20.0, 20.0, 5.0, 0.3)
 HOLDS = (0.0, 0.004, 0.02, 0.1, 0.5, 2.5)
@@ -43,8 +43,8 @@ class Script:
             try:
                 await self._turn()
             except CancelledError:
-                if self._belief is not None:
-                    self._account.excuses[self.client.name, self.party] = Excuse("forgotten")
+                if self.party in self._account.holders:
+                    self._account.excuses[self.client.name, self.party] = Excuse("forgotten", self.world.now)
                 self._let_go()
                 if self._random() < 0.3:
                     return
@@ -144,7 +144,7 @@ class Script:
             ledger.unsure(self.owner, deed, Excuse(why, world.now))
             raise
         except HoldUnknown as error:
-            ledger.unsure(self.owner, deed, Excuse("unknown"))
+            ledger.unsure(self.owner, deed, Excuse("unknown", world.now))
             answer = error
         except WaitCancelled as error:
             if deed.alone and self.owner not in ledger.cancelled:

@@ -25,6 +25,7 @@ HANDED_OVER_S = 3.0  # in calm, a free slot finds the waiter before that
 SETTLED_S = 16.0  # after trouble, what was left open is settled before that
 LEFTOVERS_S = 45.0  # the rows of the dead, leases and late attempts have ended before that
 SCHEDULES_LONGEST_S = 400.0
+MOST_ROUNDS = 3
 PARTITION: Key = (DOMAIN, NAME, 0)
 PLACE = (TOKENS.name, PARTITION)
 
@@ -53,6 +54,8 @@ class World:
         self._unspread: Attempt | None = None
         self._shown: set[tuple[Slice, ...]] = set()
         self._free_since = self._line_at = -inf
+        self._seen: Rows = {}
+        self._next_end = inf
         self._ends: set[int] = set()  # when something that was written with a TTL ends
         self._held_at: dict[int, float] = {}  # when each token was last seen held
         self._scripts: dict[Task, Script] = {}
@@ -133,7 +136,12 @@ class World:
             excuses = self.ledger.of(held.owner).excuses.values()
             if not any(excuse.counts(self.trouble_until) for excuse in excuses):
                 raise Violation(f"token {token} is left to {short(held.owner)}, and nobody knows of it")
-            self._adopt(held.owner)
+        rounds = MOST_ROUNDS if picture.held else 0
+        for _ in range(rounds):  # what a batch left on its way may have handed on meanwhile
+            for owner in [held.owner for held in self.picture.held.values()]:
+                self._adopt(owner)
+            self.scheduler.run(until=self.now + SETTLED_S)
+            self._look()
         if self.picture.held or self.picture.owners:
             raise Violation(f"what nobody knew of could not be given back: {self.picture.held}")
 
@@ -166,7 +174,7 @@ class World:
         if self.calm or client.is_dead:
             return
         self.note(client.name, "crashes")
-        self.ledger.crashed(client.name, {s.party for s in self._scripts.values() if s.client is client})
+        self.ledger.crashed(client.name, {s.party for s in self._scripts.values() if s.client is client}, self.now)
         scripts = [self._scripts[task] for task in client.crash() if task in self._scripts]
         heirs = [client for client in self.clients if not client.is_dead] or [Client(self, f"{client.name}'")]
         self.clients += [client for client in heirs if client not in self.clients]
@@ -227,13 +235,16 @@ class World:
         if isinstance(outcome, Applied):
             self._hidden, self._unspread, self._shown = before, attempt, set()
             was = self._hidden_picture = self.picture
+            self._note_ends(batch)
             self._look()
             check_step(was, self.picture)
-            for end in {int(self.now) + write.ttl_s for write in batch.writes if write.ttl_s is not None}:
-                if end not in self._ends:
-                    self._ends.add(end)
-                    self.at(float(end), self._look)
         return outcome
+
+    def _note_ends(self, batch: Batch) -> None:
+        for end in {int(self.now) + write.ttl_s for write in batch.writes if write.ttl_s is not None}:
+            if end not in self._ends:
+                self._ends.add(end)
+                self.at(float(end), self._look)
 
     def settled(self, attempt: Attempt) -> None:
         """Note that a batch has spread to a majority: every read shows it."""
@@ -259,8 +270,12 @@ class World:
 
     def _look(self, *_: object) -> None:
         """Look at the partition as it is now."""
-        was = self.picture
-        self.picture = Picture(self.store.partitions.get(PLACE, {}), self.tokens, self.now)
+        rows = self.store.partitions.get(PLACE, {})
+        if rows is self._seen and self.now < self._next_end:
+            return
+        was, self._seen = self.picture, rows
+        self.picture = Picture(rows, self.tokens, self.now)
+        self._next_end = min((end for end in self._ends if end > self.now), default=inf)
         self._note_full(was)
         check_state(self.picture, self.tokens)
         self.check()
