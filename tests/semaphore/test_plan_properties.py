@@ -129,8 +129,8 @@ def what_was_planned_is_what_is_there(partition: Partition, made: Plan, known: S
     """The state that the loop goes on with is the one that it would read."""
     made.apply(known)
     there = partition.read()
-    for number in made.tokens:
-        assert known.tokens[number] == there.tokens[number]
+    for number in made.tokens:  # somebody else's renewal since the reading shows at the next one, by its mark
+        assert replace(known.tokens[number], mark=there.tokens[number].mark) == there.tokens[number]
     if fresh:
         assert {**there.tokens} == known.tokens
         assert (there.last, there.mark, there.head) == (known.last, known.mark, known.head)
