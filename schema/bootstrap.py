@@ -145,7 +145,8 @@ class _Bootstrap:
         self._check_fit(found)
         if found.installed is None and not from_empty:
             raise SchemaMissing(None, target)
-        if found.installed is not None and found.installed < target and from_empty:
+        half_done = found.holder is not None  # a setup takes one version after the other: wait for it and look again
+        if found.installed is not None and found.installed < target and from_empty and not half_done:
             raise SchemaTooOld(found.installed, target)
 
     def _check_fit(self, found: Control) -> None:

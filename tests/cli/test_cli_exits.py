@@ -20,7 +20,7 @@ from slotkeeper.database import errors as database_errors
 from slotkeeper.database.errors import Unavailable
 
 EXPECTED = {
-    2: "SettingsError BadLease BadName BadSize OwnerIdError ReservedOwner OwnerFieldError NoBucket",
+    2: "SettingsError BadLease BadName BadSize OwnerIdError OwnerTooLong ReservedOwner OwnerFieldError NoBucket",
     3: "NotAcquired WaitCancelled SchemaLocked",
     4: "NotHeld LeaseLost StaleFence SchemaLockLost",
     5: "SchemaError VersionError SchemaMissing SchemaTooOld SchemaTooNew UnknownVersion ConsistencyMismatch"
