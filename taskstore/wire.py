@@ -298,7 +298,7 @@ def client_of(owner: str) -> ClientId:
 def owner_of(clientid: ClientId) -> str:
     """Return a client id as an owner. Raises UpdateError."""
     if isinstance(clientid, int) and not -(2**63) <= clientid < 2**64:
-        raise UpdateError(bugs=[f"a clientid that is a number is one of 64 bits"])
+        raise UpdateError(bugs=["a clientid that is a number is one of 64 bits"])
     return str(clientid)
 
 
