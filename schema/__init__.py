@@ -11,7 +11,7 @@ on a cluster that has not forgotten its transactions (docs/decisions/0002-schema
 >>> from slotkeeper.database import BlockingPort, drive, open_store
 >>> store = open_store("sqlite:///:memory:")
 >>> str(schema.setup(store).after), schema.setup(store).statements
-('0.2', ())
+('0.3', ())
 >>> drive(schema.check(BlockingPort(store), store.consistency))
 >>> schema.status(store).state
 'current'

@@ -35,9 +35,9 @@ def test_from_an_empty_cluster_to_the_third_owner(run: Run, empty: str, monkeypa
     assert again.out.startswith("found keyspace")
 
     assert run("semaphore", "list").code == 5
-    assert run("schema", "setup", "--dry-run").out.count("CREATE TABLE") == 6
-    assert run("schema", "setup", "--json").json["after"] == "0.2"
-    assert run("schema", "setup").out == "the schema is at version 0.2 already\n"
+    assert run("schema", "setup", "--dry-run").out.count("CREATE TABLE") == 8
+    assert run("schema", "setup", "--json").json["after"] == "0.3"
+    assert run("schema", "setup").out == "the schema is at version 0.3 already\n"
     assert run("schema", "status", "--json").json["consistency"] == "LOCAL_QUORUM/LOCAL_SERIAL"
 
     assert run("semaphore", "create", "gpu", "--size", "2").code == 0

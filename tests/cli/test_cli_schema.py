@@ -18,16 +18,16 @@ def test_setup_brings_the_tables_in_once(run: Run, embedded: str) -> None:
     first, second = (run("schema", "setup", "--database", embedded, "--json").json for _ in range(2))
 
     assert set(first) == {"before", "after", "statements", "dry_run", "unlocked"}
-    assert (first["before"], first["after"], len(first["statements"])) == (None, "0.2", 6)
-    assert (second["before"], second["after"], second["statements"]) == ("0.2", "0.2", [])
+    assert (first["before"], first["after"], len(first["statements"])) == (None, "0.3", 8)
+    assert (second["before"], second["after"], second["statements"]) == ("0.3", "0.3", [])
 
 
 def test_setup_tells_people_its_steps_beside_the_data(run: Run, embedded: str) -> None:
     ran = run("schema", "setup", "--database", embedded)
 
-    assert ran.out == "the schema is at version 0.2, before: none\n"
+    assert ran.out == "the schema is at version 0.3, before: none\n"
     assert "created table semaphore_tokens" in ran.err
-    assert run("schema", "setup", "--database", embedded).out == "the schema is at version 0.2 already\n"
+    assert run("schema", "setup", "--database", embedded).out == "the schema is at version 0.3 already\n"
     quiet = run("schema", "setup", "--database", f"{embedded}2", "-q")
     assert (quiet.code, quiet.err) == (0, "")
 
@@ -36,7 +36,7 @@ def test_a_dry_run_prints_what_would_run_and_makes_nothing(run: Run, embedded: s
     ran = run("schema", "setup", "--dry-run", "--database", embedded)
 
     assert ran.code == 0
-    assert ran.out.count("CREATE TABLE IF NOT EXISTS") == 6
+    assert ran.out.count("CREATE TABLE IF NOT EXISTS") == 8
     assert ran.out.endswith(";\n")
     assert not (tmp_path / "slots.db").exists()
 
@@ -103,10 +103,10 @@ def test_status_says_what_is_there(run: Run, embedded: str) -> None:
     run("schema", "setup", "--database", embedded)
     found = run("schema", "status", "--database", embedded, "--json")
     assert found.code == 0
-    first, change = found.json.pop("history")
-    assert set(change) == {"action", "who", "at_ms", "before", "after", "md5", "broken"}
-    assert [(each["before"], each["after"]) for each in (first, change)] == [(None, "0.1"), ("0.1", "0.2")]
-    assert found.json == {**found.json, "state": "current", "installed": "0.2", "expected": "0.2", "locked_by": None}
+    first, *changes = found.json.pop("history")
+    assert set(changes[-1]) == {"action", "who", "at_ms", "before", "after", "md5", "broken"}
+    assert [(each["before"], each["after"]) for each in (first, *changes)] == [(None, "0.1"), ("0.1", "0.2"), ("0.2", "0.3")]
+    assert found.json == {**found.json, "state": "current", "installed": "0.3", "expected": "0.3", "locked_by": None}
     assert {*found.json, "history"} == {
         *("state", "installed", "min_compatible", "expected", "consistency"),
         *("locked_by", "lock_renewed_ms", "history"),
@@ -119,7 +119,7 @@ def test_update_has_nothing_to_do_or_nothing_to_start_from(run: Run, embedded: s
     assert (empty.code, empty.error["type"]) == (5, "SchemaMissing")
 
     run("schema", "setup", "--database", embedded)
-    assert run("schema", "update", "--database", embedded).out == "the schema is at version 0.2 already\n"
+    assert run("schema", "update", "--database", embedded).out == "the schema is at version 0.3 already\n"
     assert run("schema", "update", "--database", embedded, "--to", "7.0").code == 5
     assert run("schema", "update", "--database", embedded, "--to", "seven").code == 2
 

@@ -280,7 +280,7 @@ def test_a_schema_that_is_too_new_is_refused_at_start(run: Run, embedded: str) -
     schema.setup(store)
     newer: dict[str, Value] = {"value": "9.9", "updated_time": 1}
     writes = (
-        update(("version", "current"), newer, expect={"value": ("0.2",)}),
+        update(("version", "current"), newer, expect={"value": ("0.3",)}),
         update(("version", "min_compatible"), newer),
     )
     store.commit(Batch(schema.CONTROL, schema.PARTITION, writes))

@@ -98,7 +98,7 @@ def test_eight_starters_make_one_schema(any_url: str, crew: Any) -> None:
     starters.start()
     reports = [starters.heard("done") for _ in range(EIGHT)]
 
-    assert {report["after"] for report in reports} == {"0.2"}
+    assert {report["after"] for report in reports} == {"0.3"}
     assert [process.wait(30) for process in starters.processes] == [0] * EIGHT
     assert_whole(any_url)
 
@@ -111,7 +111,7 @@ def test_seven_finish_what_the_eighth_died_over(any_url: str, crew: Any) -> None
     os.kill(holder, signal.SIGKILL)
     reports = [starters.heard("done") for _ in range(EIGHT - 1)]
 
-    assert {report["after"] for report in reports} == {"0.2"}
+    assert {report["after"] for report in reports} == {"0.3"}
     assert sorted(process.wait(30) for process in starters.processes) == [-signal.SIGKILL] + [0] * (EIGHT - 1)
     assert not any(f" pid {holder} " in change.who for change in assert_whole(any_url))
 

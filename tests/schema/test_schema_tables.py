@@ -22,6 +22,7 @@ TABLES = (
     "slotkeeper_schema",
     *("semaphore_metadata", "semaphore_tokens"),
     *("task_stores", "task_journal", "task_snapshots"),
+    *("lock_clusters", "lock_nodes"),
 )
 IDS = [
     "2cb83ff2-0e3e-5204-b94d-9bcdd3701ae3",
@@ -30,6 +31,8 @@ IDS = [
     "328a5dcd-a8ac-5fd4-8650-3d713c7bbc39",
     "2afd6a23-18ed-5700-9a62-630885ef465f",
     "877b33d4-7993-566f-b333-326b5d338b49",
+    "32049de1-aed8-52ca-aaff-20e45f371bc3",
+    "173f778b-ff3e-51c6-a05c-d1567bce975c",
 ]
 METADATA = {
     "domain_id": ("uuid", "partition_key", 0),
@@ -114,7 +117,7 @@ def test_a_program_of_the_first_version_goes_on_over_an_update(tmp_path: Path) -
     with Client(store, domain="d") as client:
         client.create("gpu", 1)
         assert client.try_acquire("gpu", "2:wf:run:1") is not None
-        assert schema.update(store, terms=both).after == schema.Version(0, 2)
+        assert schema.update(store, terms=both).after == schema.Version(0, 3)
         assert client.try_acquire("gpu", "2:wf:run:2") is None
     with Client(store, domain="d") as client:
         assert client.release("gpu", "2:wf:run:1")

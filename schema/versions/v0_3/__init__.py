@@ -1,0 +1,1 @@
+"""Version 0.3: the clusters of lock nodes."""
