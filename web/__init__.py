@@ -1,5 +1,9 @@
-"""What the HTTP services and their clients share. Of a client: `Address`, the `Caller` port and its two kinds, and `insist`.
+"""What the HTTP services and their clients share. It knows neither tasks nor locks.
 
-A request that brought no answer is one of two things: *not sent* (`NotSent`: nothing happened) or *lost* (`AnswerLost`: it may
-have happened). A client that puts an `Idempotency-Key` on it may ask again until it knows, and `insist` does so.
+A service: `application` puts its endpoints together with all that each service has (`/healthz`, `/readyz`, `/metrics`,
+`/openapi.json`), `serving` runs it until it is told to stop. Around the endpoints: `tokens` (who may ask), `reading` (how much
+may be sent), `repeats` (`Idempotency-Key`), `metrics`, and `problem`, as which each error is answered.
+
+A client: `caller` is the port that its core asks through, `callers` has one for threads and one for asyncio, `failures` what
+can come instead of an answer.
 """
