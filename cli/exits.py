@@ -28,6 +28,8 @@ class Exit(IntEnum):
     SCHEMA = 5
     UNAVAILABLE = 6
     UNKNOWN = 7
+    NOT_EXECUTABLE = 126
+    NO_COMMAND = 127
     INTERRUPTED = 130
 
 
@@ -42,6 +44,8 @@ class Interrupted(KeyboardInterrupt):
 # By name, so that a wrong owner id is told without importing a database driver. An error without an entry has its base's.
 CODES: Mapping[str, Exit] = {
     # here
+    "CommandNotExecutable": Exit.NOT_EXECUTABLE,
+    "CommandNotFound": Exit.NO_COMMAND,
     "NotHeld": Exit.LOST,
     "SlotkeeperError": Exit.UNEXPECTED,
     # owner

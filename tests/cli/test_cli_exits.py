@@ -15,6 +15,7 @@ import slotkeeper.owner
 import slotkeeper.schema
 import slotkeeper.semaphore
 from slotkeeper import Client, SlotkeeperError
+from slotkeeper.cli.child import CommandNotExecutable, CommandNotFound
 from slotkeeper.cli.exits import CODES, Exit, NotHeld, code_of
 from slotkeeper.database import errors as database_errors
 from slotkeeper.database.errors import Unavailable
@@ -26,6 +27,8 @@ EXPECTED = {
     5: "SchemaError VersionError SchemaMissing SchemaTooOld SchemaTooNew UnknownVersion ConsistencyMismatch"
     " SchemaConflict KeyspaceMissing TableMissing",
     6: "Unavailable LoginRefused SchemaNotAgreed StoreFull BeingDeleted",
+    126: "CommandNotExecutable",
+    127: "CommandNotFound",
     7: "OutcomeUnknown ChangeUnknown HoldUnknown SchemaUnsettled",
     1: "SlotkeeperError DatabaseError StatementRejected StoreDamaged ClosedError ForkedError"
     " SemaphoreError NoSuchSemaphore SemaphoreExists SemaphoreHeld RowsDisagree",
@@ -38,7 +41,11 @@ def errors() -> Iterator[type[SlotkeeperError]]:
     """Yield every error that a package can raise."""
     found = {value for module in MODULES for value in vars(module).values() if isinstance(value, type)}
     yield from sorted(
-        {error for error in found | {NotHeld} if issubclass(error, SlotkeeperError)},
+        {
+            error
+            for error in found | {NotHeld, CommandNotFound, CommandNotExecutable}
+            if issubclass(error, SlotkeeperError)
+        },
         key=lambda error: error.__name__,
     )
 
