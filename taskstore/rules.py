@@ -167,6 +167,11 @@ def _kept_error(error: str) -> str:
 # --- what no state allows -------------------------------------------------------------------------------------------------
 
 
+def bugs_of(op: Update) -> list[str]:
+    """Return what is wrong with an update whatever the state is: for who cannot even spell it."""
+    return _bugs(State(), op, now_ns=0)
+
+
 def _bugs(state: State, op: Update, now_ns: int) -> list[str]:
     bugs = _owner_bugs(op.owner)
     if not op.adds and not op.changes and not op.deletes:

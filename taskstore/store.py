@@ -153,18 +153,18 @@ class TaskStore(_Opened):
 
         With `wait_s`, stand in line that long for one to turn up. Raises UpdateError when a dependency is absent.
         """
-        return drive(self._ask(Claim(owner, _names(groups), _ns(for_s), tuple(depends)), wait_s))
+        return drive(self._ask(Claim(owner, names_of(groups), duration_ns(for_s), tuple(depends)), wait_s))
 
     def renew(self, owner: str, task: Task | int, for_s: float) -> Task:
         """Own a task of one's own for `for_s` seconds from now; return it under its new id. Raises UpdateError."""
-        return drive(self._ask(Renew(owner, _id(task), _ns(for_s))))
+        return drive(self._ask(Renew(owner, id_of(task), duration_ns(for_s))))
 
     def release(self, owner: str, task: Task | int, *, after_s: float = 0.0, error: str | None = None) -> Task:
         """Give a task of one's own back, for others to claim in `after_s` seconds; return it under its new id.
 
         With an `error`, this attempt counts, and the last one moves the task to quarantine. Raises UpdateError.
         """
-        return drive(self._ask(Release(owner, _id(task), _ns(after_s), error)))
+        return drive(self._ask(Release(owner, id_of(task), duration_ns(after_s), error)))
 
     def task(self, task_id: int) -> Task | None:
         """Return a task, or None."""
@@ -250,15 +250,15 @@ class AsyncTaskStore(_Opened):
         self, owner: str, groups: str | Iterable[str], for_s: float, *, depends: Iterable[int] = (), wait_s: float = 0.0
     ) -> Task | None:
         """See TaskStore.claim."""
-        return await self._ask(Claim(owner, _names(groups), _ns(for_s), tuple(depends)), wait_s)
+        return await self._ask(Claim(owner, names_of(groups), duration_ns(for_s), tuple(depends)), wait_s)
 
     async def renew(self, owner: str, task: Task | int, for_s: float) -> Task:
         """See TaskStore.renew."""
-        return await self._ask(Renew(owner, _id(task), _ns(for_s)))
+        return await self._ask(Renew(owner, id_of(task), duration_ns(for_s)))
 
     async def release(self, owner: str, task: Task | int, *, after_s: float = 0.0, error: str | None = None) -> Task:
         """See TaskStore.release."""
-        return await self._ask(Release(owner, _id(task), _ns(after_s), error))
+        return await self._ask(Release(owner, id_of(task), duration_ns(after_s), error))
 
     async def task(self, task_id: int) -> Task | None:
         """See TaskStore.task."""
@@ -294,14 +294,16 @@ class AsyncTaskStore(_Opened):
             await behind.flush(self._deadline())
 
 
-def _names(groups: str | Iterable[str]) -> tuple[str, ...]:
+def names_of(groups: str | Iterable[str]) -> tuple[str, ...]:
+    """Return the names of groups, of which one may stand alone."""
     return (groups,) if isinstance(groups, str) else tuple(groups)
 
 
-def _id(task: Task | int) -> int:
+def id_of(task: Task | int) -> int:
+    """Return the id of a task that is named either way."""
     return task if isinstance(task, int) else task.id
 
 
-def _ns(seconds: float) -> int:
+def duration_ns(seconds: float) -> int:
     """Return a duration in nanoseconds: none for a negative one, and for an endless one longer than anybody waits."""
     return int(min(max(0.0, seconds), LONGEST_S) * SECOND_NS)

@@ -25,9 +25,19 @@ class Answer:
         said = self.headers.get("retry-after", "")
         return float(said) if said.isascii() and said.isdigit() else None
 
+    @property
+    def is_problem(self) -> bool:
+        """Tell whether the body is a problem document: the service itself says what went wrong."""
+        return self.headers.get("content-type", "").split(";")[0].strip().lower() == "application/problem+json"
+
 
 class Caller(Protocol):
     """Asks one service. A face chooses one: `ThreadsCaller` blocks and never suspends, `LoopCaller` is for asyncio."""
+
+    @property
+    def is_closed(self) -> bool:
+        """Tell whether it asks no more."""
+        ...
 
     def now(self) -> float:
         """Return seconds on a clock that only goes forward."""
@@ -47,7 +57,7 @@ class Caller(Protocol):
     ) -> Answer:
         """Ask once, and return the answer whatever its status. A `body` is JSON; the path is percent-encoded already.
 
-        Raises NotSent when nothing was sent, and AnswerLost when the service may have carried it out.
+        Raises NotSent when nothing was sent, AnswerLost when the service may have carried it out, and CallerClosed.
         """
         ...
 

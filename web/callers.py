@@ -16,7 +16,7 @@ import httpx2
 
 from .address import Address
 from .caller import Answer, Params, bearer
-from .failures import AnswerLost, BadTrust, NotSent
+from .failures import AnswerLost, BadTrust, CallerClosed, NotSent
 
 AGENT = "slotkeeper"
 CONNECT_S = 5.0
@@ -45,9 +45,15 @@ class _Calling:
         if token is not None:
             self._headers["authorization"] = bearer(token)
         self._tls_ca_file = tls_ca_file
+        self._closed = False
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.address}>"
+
+    @property
+    def is_closed(self) -> bool:
+        """Tell whether it asks no more."""
+        return self._closed
 
     def now(self) -> float:
         """Return seconds on the monotonic clock."""
@@ -64,6 +70,8 @@ class _Calling:
     def _asked(
         self, path: str, body: bytes | None, params: Params, headers: Mapping[str, str] | None, timeout_s: float
     ) -> dict[str, Any]:
+        if self._closed:
+            raise CallerClosed
         content = {} if body is None else {"content-type": "application/json"}
         return {
             "url": f"{self.address}{path}",
@@ -105,6 +113,7 @@ class ThreadsCaller(_Calling):
 
     async def close(self) -> None:
         """See Caller.close. A thread that waits on a connection is woken: closing alone would leave it waiting."""
+        self._closed = True
         with self._changed:
             for each in list(self._sockets):
                 with suppress(OSError):  # it is closed already
@@ -170,6 +179,7 @@ class LoopCaller(_Calling):
 
     async def close(self) -> None:
         """See Caller.close."""
+        self._closed = True
         await self._client.aclose()
 
 

@@ -17,6 +17,10 @@ class AnswerLost(CallError):
     """The request left, and no answer came back: it may have been carried out, or not."""
 
 
+class CallerClosed(CallError):
+    """This caller is closed, and asks no more. Open a new one."""
+
+
 class BadAddress(CallError, ValueError):
     """The address of a service is no URL. It is http://HOST:PORT or https://HOST:PORT, a path behind it at most."""
 

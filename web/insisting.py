@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from .caller import Answer, Caller, Params
-from .failures import AnswerLost, CallError, NotSent
+from .failures import AnswerLost, CallerClosed, CallError, NotSent
 
 BUSY = (429, 503)
+GATEWAY = (502, 504)  # said by who stands between, and does not know what became of it
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 2.0
 SHORTEST_TRY_S = 1.0
 
@@ -37,7 +38,7 @@ async def insist(caller: Caller, request: Request, *, deadline: float, dice: Cal
     """Ask until there is an answer; only for requests that may be repeated. `deadline` is on the caller's clock.
 
     A service that is busy, and says when to come back, is asked again. When the time is over: its answer is returned if
-    nothing can have happened, else AnswerLost is raised; NotSent where none of the requests left.
+    nothing can have happened, else AnswerLost is raised; NotSent where none of the requests left. CallerClosed ends it too.
     """
     lost: AnswerLost | None = None
     tries = 0
@@ -49,6 +50,8 @@ async def insist(caller: Caller, request: Request, *, deadline: float, dice: Cal
             lost = said = error
         except NotSent as error:
             said = error
+        except CallerClosed as error:
+            raise lost or error from None
         pause = _pause_s(said, tries, dice)
         if pause is None or caller.now() + pause >= deadline:
             return _ended(said, lost)
@@ -58,7 +61,7 @@ async def insist(caller: Caller, request: Request, *, deadline: float, dice: Cal
 
 async def _once(caller: Caller, request: Request, deadline: float) -> Answer:
     left = max(deadline - caller.now(), 0.001)
-    return await caller.request(
+    answer = await caller.request(
         request.method,
         request.path,
         body=request.body,
@@ -66,6 +69,9 @@ async def _once(caller: Caller, request: Request, deadline: float) -> Answer:
         headers=request.headers,
         timeout_s=request.takes_s + max(left / 2, min(left, SHORTEST_TRY_S)),  # a silent try leaves time for another
     )
+    if answer.status in GATEWAY and not answer.is_problem:
+        raise AnswerLost(f"{AnswerLost.__doc__} (a proxy answered {answer.status})")
+    return answer
 
 
 def _pause_s(said: Answer | CallError, tries: int, dice: Callable[[], float]) -> float | None:
