@@ -10,13 +10,15 @@ A write without a condition rides along: it applies when the batch does. Every c
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import Enum
+
+from msgspec import Struct
 
 from .table import Key, Row, Table, Value
 
 MOST_WRITES = 150  # a larger batch costs every replica more than it saves: spec, section 1.3
 MOST_TTL_S = 20 * 365 * 24 * 3600  # Cassandra's own bound
+ASKS = "an insert may ask for Absent, an update for Expect"
 
 
 class Verb(Enum):
@@ -27,13 +29,17 @@ class Verb(Enum):
     DELETE = "delete"
 
 
-@dataclass(frozen=True, slots=True)
-class Absent:
+_INSERT, _UPDATE = Verb.INSERT, Verb.UPDATE  # asked for every write: a global is found faster than an enum's member
+
+
+class Absent(Struct, frozen=True):
     """The row must not exist."""
 
 
-@dataclass(frozen=True, slots=True)
-class Expect:
+ABSENT = Absent()
+
+
+class Expect(Struct, frozen=True):
     """Each named column must equal one of its values. None is null, and what a missing row shows."""
 
     columns: Mapping[str, tuple[Value, ...]]
@@ -47,36 +53,39 @@ class Expect:
 Condition = Absent | Expect | None
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(Struct, frozen=True):
     """One write to the row at `key` (its clustering values). `ttl_s` covers the values set here, and an insert's row."""
 
     verb: Verb
     key: Key
-    values: Mapping[str, Value] = field(default_factory=dict)
+    values: Mapping[str, Value] = {}
     condition: Condition = None
     ttl_s: int | None = None
 
     def __post_init__(self) -> None:
-        if self.verb is Verb.UPDATE and not self.values:
+        verb, condition, ttl_s = self.verb, self.condition, self.ttl_s
+        if verb is _UPDATE and not self.values:
             raise ValueError(f"an update of {self.key} sets nothing: CQL has no such statement")
-        if self.verb is Verb.DELETE and (self.values or self.ttl_s is not None or isinstance(self.condition, Absent)):
+        if isinstance(condition, Expect):
+            if verb is _INSERT:
+                raise ValueError(f"insert of {self.key}: {ASKS}")
+            if not condition.columns:
+                raise ValueError(f"a condition on {self.key} that names no column: leave it out")
+        elif condition is not None and verb is _UPDATE:
+            raise ValueError(f"update of {self.key}: {ASKS}")
+        if verb is not _INSERT and verb is not _UPDATE:
+            self._check_deletion()
+        if ttl_s is not None and not (isinstance(ttl_s, int) and 1 <= ttl_s <= MOST_TTL_S):
+            raise ValueError(f"a TTL is a whole number of seconds, at least one and at most 20 years, not {ttl_s!r}")
+
+    def _check_deletion(self) -> None:
+        if self.values or self.ttl_s is not None or isinstance(self.condition, Absent):
             raise ValueError(f"a deletion of {self.key} takes no values, no TTL, and no Absent")
-        if (self.verb is Verb.INSERT and isinstance(self.condition, Expect)) or (
-            self.verb is Verb.UPDATE and isinstance(self.condition, Absent)
-        ):
-            raise ValueError(f"{self.verb.value} of {self.key}: an insert may ask for Absent, an update for Expect")
-        if isinstance(self.condition, Expect) and not self.condition.columns:
-            raise ValueError(f"a condition on {self.key} that names no column: leave it out")
-        if self.ttl_s is not None and not (isinstance(self.ttl_s, int) and 1 <= self.ttl_s <= MOST_TTL_S):
-            raise ValueError(
-                f"a TTL is a whole number of seconds, at least one and at most 20 years, not {self.ttl_s!r}"
-            )
 
 
 def insert(key: Key, values: Mapping[str, Value], *, absent: bool = False, ttl_s: int | None = None) -> Write:
     """Write a whole row; with `absent`, only where there is none."""
-    return Write(Verb.INSERT, key, values, Absent() if absent else None, ttl_s)
+    return Write(_INSERT, key, values, ABSENT if absent else None, ttl_s)
 
 
 def update(
@@ -87,7 +96,7 @@ def update(
     ttl_s: int | None = None,
 ) -> Write:
     """Set values of a row (a missing one comes into being); with `expect`, only where the columns hold one of these."""
-    return Write(Verb.UPDATE, key, values, Expect(expect) if expect is not None else None, ttl_s)
+    return Write(_UPDATE, key, values, Expect(expect) if expect is not None else None, ttl_s)
 
 
 def delete(key: Key, *, expect: Mapping[str, tuple[Value, ...]] | None = None) -> Write:
@@ -95,8 +104,7 @@ def delete(key: Key, *, expect: Mapping[str, tuple[Value, ...]] | None = None) -
     return Write(Verb.DELETE, key, {}, Expect(expect) if expect is not None else None)
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(Struct, frozen=True):
     """Writes to one partition of one table, at least one of them guarded."""
 
     table: Table
@@ -112,12 +120,8 @@ class Batch:
             raise ValueError(f"{table.name}: {len(writes)} writes in one batch, at most {MOST_WRITES}")
         for write in writes:
             _check_columns(table, write)
-        rows: dict[Key, list[Write]] = {}
-        for write in writes:
-            rows.setdefault(write.key, []).append(write)
-        for key, of_row in rows.items():
-            if len(of_row) > 1:
-                _check_row(table, key, of_row)
+        if len({write.key for write in writes}) < len(writes):
+            _check_rows(table, writes)
 
 
 def _check_columns(table: Table, write: Write) -> None:
@@ -129,6 +133,15 @@ def _check_columns(table: Table, write: Write) -> None:
         for column, values in write.condition.columns.items():
             for value in values:
                 table.check_value(column, value)
+
+
+def _check_rows(table: Table, writes: tuple[Write, ...]) -> None:
+    rows: dict[Key, list[Write]] = {}
+    for write in writes:
+        rows.setdefault(write.key, []).append(write)
+    for key, of_row in rows.items():
+        if len(of_row) > 1:
+            _check_row(table, key, of_row)
 
 
 def _check_row(table: Table, key: Key, writes: list[Write]) -> None:
@@ -148,8 +161,7 @@ def _check_row(table: Table, key: Key, writes: list[Write]) -> None:
         raise ValueError(f"{table.name}: the row {key} is inserted twice, with different TTLs")
 
 
-@dataclass(frozen=True, slots=True)
-class Slice:
+class Slice(Struct, frozen=True):
     """Some rows of one partition, in clustering order, read at one moment.
 
     `prefix` fixes the first clustering columns; the next one is one of `among`, or greater than `after`; `limit` bounds
@@ -183,13 +195,11 @@ class Slice:
             raise ValueError(f"{table.name} has no value column {self.ttl_of}")
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(Struct, frozen=True):
     """The whole batch took effect."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(Struct, frozen=True):
     """Nothing took effect.
 
     `rows` has, by clustering key, each row that exists and carried a condition, with the columns of the conditions at least.
@@ -199,8 +209,7 @@ class Refused:
     rows: Mapping[Key, Row]
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
+class Unknown(Struct, frozen=True):
     """The database did not say. The batch may have applied, may still apply, or never.
 
     `answered` tells whether the server itself said so; after its silence the attempt may still be on its way.

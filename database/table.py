@@ -72,21 +72,20 @@ class Table:
     partition: Mapping[str, Kind]
     clustering: Mapping[str, Kind]
     values: Mapping[str, Kind]
+    key: tuple[str, ...] = field(init=False, repr=False, compare=False)  # the whole primary key, in its order
     _key_takes: Mapping[str, Takes] = field(init=False, repr=False, compare=False)
     _value_takes: Mapping[str, Takes] = field(init=False, repr=False, compare=False)
+    _partition_takes: tuple[Takes, ...] = field(init=False, repr=False, compare=False)
     _row_takes: tuple[Takes, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # Frozen, and asked for every value of every batch: found once.
         keys = {column: TAKES[kind] for column, kind in {**self.partition, **self.clustering}.items()}
+        object.__setattr__(self, "key", (*self.partition, *self.clustering))
         object.__setattr__(self, "_key_takes", keys)
         object.__setattr__(self, "_value_takes", {column: TAKES[kind] for column, kind in self.values.items()})
+        object.__setattr__(self, "_partition_takes", tuple(TAKES[kind] for kind in self.partition.values()))
         object.__setattr__(self, "_row_takes", tuple(TAKES[kind] for kind in self.clustering.values()))
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        """The columns of the whole primary key, in its order."""
-        return (*self.partition, *self.clustering)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -120,14 +119,18 @@ class Table:
             raise ValueError(f"{self.name}: {key} is not the whole key of a row")
         for takes, value in zip(self._row_takes, key, strict=True):
             if not takes(value):
-                for column, each in zip(self.clustering, key, strict=True):
-                    self.check(column, each)
+                self._refuse(self.clustering, key)
 
     def check_partition(self, partition: Key) -> None:
         """Raise ValueError for what is not the whole key of a partition."""
-        if len(partition) != len(self.partition):
+        if len(partition) != len(self._partition_takes):
             raise ValueError(f"{self.name}: a partition key has {len(self.partition)} parts, not {len(partition)}")
-        for column, value in zip(self.partition, partition, strict=True):
+        for takes, value in zip(self._partition_takes, partition, strict=True):
+            if not takes(value):
+                self._refuse(self.partition, partition)
+
+    def _refuse(self, columns: Mapping[str, Kind], key: Key) -> None:
+        for column, value in zip(columns, key, strict=True):
             self.check(column, value)
 
     def __hash__(self) -> int:
