@@ -1,0 +1,51 @@
+"""Reading a request's body: not more than is good for the service, and not for ever."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from starlette.requests import ClientDisconnect, Request
+
+from .problem import Problem
+
+
+class Gone(Problem):
+    """The client is gone: nobody reads this answer."""
+
+    def __init__(self) -> None:
+        super().__init__(499, "client-gone", "The client left before it was answered.")
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """What a service takes in: how many bytes, and for how long it waits for them."""
+
+    most_bytes: int = 8 << 20
+    patience_s: float = 30.0
+
+    async def body(self, request: Request) -> bytes:
+        """Read the body. Raises Problem 413 or 408, or Gone."""
+        announced = request.headers.get("content-length", "")
+        if announced.isdigit() and int(announced) > self.most_bytes:
+            raise self._too_large()
+        try:
+            async with asyncio.timeout(self.patience_s):
+                return await self._read(request)
+        except TimeoutError:
+            text = f"The body did not come within {self.patience_s:g} s."
+            raise Problem(408, "body-too-slow", text, {"connection": "close"}) from None
+        except ClientDisconnect:
+            raise Gone from None
+
+    async def _read(self, request: Request) -> bytes:
+        body = bytearray()
+        async for piece in request.stream():
+            body += piece
+            if len(body) > self.most_bytes:
+                raise self._too_large()
+        return bytes(body)
+
+    def _too_large(self) -> Problem:
+        text = f"A request may have {self.most_bytes} bytes; send it in several. Nothing was changed."
+        return Problem(413, "body-too-large", text, {"connection": "close"})
