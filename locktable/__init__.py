@@ -26,6 +26,7 @@ True
 
 from __future__ import annotations
 
+from .client import AsyncLocker, Locker
 from .core import Locks
 from .errors import (
     AlreadyReleased,
@@ -37,6 +38,7 @@ from .errors import (
     LockHeld,
     LockLost,
     LockUnavailable,
+    LockUnknown,
     NoName,
     NotHeld,
     NotRebuilt,
@@ -44,6 +46,7 @@ from .errors import (
     TakenOver,
 )
 from .held import Held
+from .hold import AsyncLockHold, LockHold
 from .limits import Limits
 from .lock import DEFAULT_LEASE_S, MAX_LEASE_S, Grant, Lock, Request, lease
 from .table import AsyncTable, Table
@@ -52,6 +55,8 @@ __all__ = [
     "DEFAULT_LEASE_S",
     "MAX_LEASE_S",
     "AlreadyReleased",
+    "AsyncLockHold",
+    "AsyncLocker",
     "AsyncTable",
     "BadEpoch",
     "BadLockRequest",
@@ -63,8 +68,11 @@ __all__ = [
     "Lock",
     "LockError",
     "LockHeld",
+    "LockHold",
     "LockLost",
     "LockUnavailable",
+    "LockUnknown",
+    "Locker",
     "Locks",
     "NoName",
     "NotHeld",

@@ -93,3 +93,13 @@ class TakenOver(LockError):
     def __init__(self, name: str, request: str) -> None:
         self.name, self.request = name, request
         super().__init__(f"lock {name}, request {request}: {default_message(TakenOver)}")
+
+
+class LockUnknown(LockError):
+    """Nobody said in time whether the lock was granted, renewed or released. A repeated call under the same request id, or a
+    release, settles it; its lease ends it at the latest.
+    """
+
+    def __init__(self, name: str, request: str = "") -> None:
+        self.name, self.request = name, request
+        super().__init__(f"lock {name}: {default_message(LockUnknown)}")
