@@ -22,6 +22,8 @@ from __future__ import annotations
 from .clock import Clock
 from .errors import (
     BadJournal,
+    BadWorker,
+    ClaimLost,
     Fenced,
     Interrupted,
     JournalDamaged,
@@ -30,6 +32,7 @@ from .errors import (
     JournalFull,
     JournalLocked,
     OutcomeUnknown,
+    Quarantine,
     StoreBusy,
     StoreClosed,
     TaskStoreError,
@@ -37,18 +40,25 @@ from .errors import (
 )
 from .journal import Journal
 from .memory import MemoryJournal
+from .outcome import Outcome
 from .stats import GroupStats, Stats
 from .store import AsyncTaskStore, TaskStore
 from .task import Add, Change, Task
+from .worker import AsyncHeldTask, AsyncWorker, HeldTask, Worker
 
 __all__ = [
     "Add",
+    "AsyncHeldTask",
     "AsyncTaskStore",
+    "AsyncWorker",
     "BadJournal",
+    "BadWorker",
     "Change",
+    "ClaimLost",
     "Clock",
     "Fenced",
     "GroupStats",
+    "HeldTask",
     "Interrupted",
     "Journal",
     "JournalDamaged",
@@ -57,7 +67,9 @@ __all__ = [
     "JournalFull",
     "JournalLocked",
     "MemoryJournal",
+    "Outcome",
     "OutcomeUnknown",
+    "Quarantine",
     "Stats",
     "StoreBusy",
     "StoreClosed",
@@ -65,4 +77,5 @@ __all__ = [
     "TaskStore",
     "TaskStoreError",
     "UpdateError",
+    "Worker",
 ]

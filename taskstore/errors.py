@@ -104,5 +104,17 @@ class BadJournal(JournalError, ValueError):
     """The journal is named in a way that means none: it is `memory`, `disk:DIR` or `cassandra://HOST/KEYSPACE`."""
 
 
+class ClaimLost(TaskStoreError):
+    """The claim has ended against the worker's will, and the task may be somebody else's by now. Drop what was done for it."""
+
+
+class Quarantine(TaskStoreError):
+    """This task can never be done. A handler that raises it, with the reason, has its task moved to quarantine at once."""
+
+
+class BadWorker(TaskStoreError, ValueError):
+    """A worker is set up in a way that cannot work. Correct what its text names."""
+
+
 def _listed(ids: Sequence[int]) -> str:
     return ", ".join(map(str, ids))
