@@ -45,12 +45,18 @@ class Group(_Sectioned, click.Group):
 class LateGroup(Group):
     """A group that imports a command when it is called. Until then it knows its name, its one line and its module.
 
-    A module's command has the name that users type.
+    A module's command has the name that users type, and so has the module, unless `modules` says otherwise.
     """
 
-    def __init__(self, *args: Any, late: Mapping[str, str] | None = None, **attributes: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        late: Mapping[str, str] | None = None,
+        modules: Mapping[str, str] | None = None,
+        **attributes: Any,
+    ) -> None:
         super().__init__(*args, **attributes)
-        self.late = late or {}
+        self.late, self.modules = late or {}, modules or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names, in the order in which they were written down."""
@@ -60,7 +66,8 @@ class LateGroup(Group):
         """Import a command."""
         if cmd_name not in self.late:
             return None
-        command = getattr(import_module(f".{cmd_name}", __package__), cmd_name)
+        module = import_module(f".{self.modules.get(cmd_name, cmd_name)}", __package__)
+        command = getattr(module, cmd_name)
         assert isinstance(command, click.Command)
         return command
 

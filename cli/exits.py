@@ -77,6 +77,27 @@ CODES: Mapping[str, Exit] = {
     "StaleFence": Exit.LOST,
     "WaitCancelled": Exit.NOT_ACQUIRED,
     "OutcomeUnknown": Exit.UNKNOWN,
+    # taskstore
+    "TaskStoreError": Exit.UNEXPECTED,
+    "UpdateError": Exit.LOST,
+    "Fenced": Exit.LOST,
+    "StoreBusy": Exit.UNAVAILABLE,
+    "JournalFailed": Exit.UNAVAILABLE,
+    "JournalLocked": Exit.NOT_ACQUIRED,
+    "BadJournal": Exit.USAGE,
+    "BadWorker": Exit.USAGE,
+    "ClaimLost": Exit.LOST,
+    # web
+    "AnswerLost": Exit.UNKNOWN,
+    "BadAddress": Exit.USAGE,
+    "BadToken": Exit.USAGE,
+    "BadTrust": Exit.USAGE,
+    "CallError": Exit.UNEXPECTED,
+    "NotSent": Exit.UNAVAILABLE,
+    "CannotListen": Exit.UNAVAILABLE,
+    "BadCertificate": Exit.USAGE,
+    "BadTokenFile": Exit.USAGE,
+    "TokenNeeded": Exit.USAGE,
 }
 
 

@@ -17,6 +17,7 @@ from .options import DATABASE, OUTPUT, SCOPE, Choices, shared
 COMMANDS = {
     "schema": "Create the keyspace and its tables, and bring them up to date.",
     "semaphore": "Create semaphores, acquire and release their slots.",
+    "tasks": "Serve a task store, and look after its journal.",
     "owner": "Spell owner ids, and tell which bucket they lead to.",
     "demo": "Watch workers share a few slots.",
     "doctor": "Check the database, and say what to do about it.",

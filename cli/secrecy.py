@@ -22,7 +22,8 @@ def redacted(text: str, choices: Choices) -> str:
 
 
 def _secrets(choices: Choices) -> Iterator[str]:
-    for url in (choices.given.get("database"), os.environ.get("SLOTKEEPER_DATABASE")):
+    typed, variables = ("database", "journal"), ("SLOTKEEPER_DATABASE", "SLOTKEEPER_TASKS_JOURNAL")
+    for url in (*map(choices.given.get, typed), *map(os.environ.get, variables)):
         for found in IN_URL.finditer(url or ""):
             secret = found["login"] or found["option"]
             yield from (spelled for spelled in (secret, unquote(secret)) if len(spelled) >= SHORTEST)

@@ -84,17 +84,6 @@ class Service:
         app.router.redirect_slashes = False
         return self.metrics.measured(Guard(app, self.tokens))
 
-    async def responded(self, carried_out: Awaitable[Response]) -> Response:
-        """Return the response, or the one that an error of ours makes: for who remembers responses."""
-        try:
-            return await carried_out
-        except Problem as problem:
-            return refusal(problem)
-        except SlotkeeperError as error:
-            if (response := self.sorted_error(error)) is None:
-                raise
-            return response
-
     def _common(self) -> list[Endpoint]:
         return [
             Endpoint("GET", "/healthz", self._healthz, "Whether the process lives.", answers={200: dict[str, str]}),
@@ -123,6 +112,18 @@ class Service:
         if found is None:
             raise error
         return found
+
+
+async def responded(carried_out: Awaitable[Response], sorted_error: Sort) -> Response:
+    """Return the response, or the one that an error of ours makes: for who remembers responses."""
+    try:
+        return await carried_out
+    except Problem as problem:
+        return refusal(problem)
+    except SlotkeeperError as error:
+        if (response := sorted_error(error)) is None:
+            raise
+        return response
 
 
 def _route(endpoint: Endpoint) -> Route:

@@ -14,6 +14,11 @@ from commandline import PATIENCE_S, Run
 import slotkeeper.owner
 import slotkeeper.schema
 import slotkeeper.semaphore
+import slotkeeper.taskstore
+import slotkeeper.web.failures
+import slotkeeper.web.reading
+import slotkeeper.web.serving
+import slotkeeper.web.tokens
 from slotkeeper import Client, SlotkeeperError
 from slotkeeper.cli.child import CommandNotExecutable, CommandNotFound
 from slotkeeper.cli.exits import CODES, Exit, NotHeld, code_of
@@ -21,20 +26,33 @@ from slotkeeper.database import errors as database_errors
 from slotkeeper.database.errors import Unavailable
 
 EXPECTED = {
-    2: "SettingsError BadLease BadName BadSize OwnerIdError OwnerTooLong ReservedOwner OwnerFieldError NoBucket",
-    3: "NotAcquired WaitCancelled SchemaLocked",
-    4: "NotHeld LeaseLost StaleFence SchemaLockLost",
+    2: "BadAddress BadCertificate BadJournal BadToken BadTokenFile BadTrust BadWorker TokenNeeded"
+    " SettingsError BadLease BadName BadSize OwnerIdError OwnerTooLong ReservedOwner OwnerFieldError NoBucket",
+    3: "JournalLocked NotAcquired WaitCancelled SchemaLocked",
+    4: "ClaimLost Fenced UpdateError NotHeld LeaseLost StaleFence SchemaLockLost",
     5: "SchemaError VersionError SchemaMissing SchemaTooOld SchemaTooNew UnknownVersion ConsistencyMismatch"
     " SchemaConflict KeyspaceMissing TableMissing",
-    6: "Unavailable LoginRefused SchemaNotAgreed StoreFull BeingDeleted",
+    6: "Unavailable LoginRefused SchemaNotAgreed StoreFull BeingDeleted"
+    " CannotListen JournalFailed JournalFull NotSent StoreBusy",
     126: "CommandNotExecutable",
     127: "CommandNotFound",
-    7: "OutcomeUnknown ChangeUnknown HoldUnknown SchemaUnsettled",
+    7: "AnswerLost OutcomeUnknown ChangeUnknown HoldUnknown SchemaUnsettled",
     1: "SlotkeeperError DatabaseError StatementRejected StoreDamaged ClosedError ForkedError"
+    " CallError CallerClosed Gone Interrupted JournalDamaged JournalError Problem Quarantine StoreClosed TaskStoreError"
     " SemaphoreError NoSuchSemaphore SemaphoreExists SemaphoreHeld RowsDisagree",
 }
 CODE_OF = {name: code for code, names in EXPECTED.items() for name in names.split()}
-MODULES = (slotkeeper.owner, slotkeeper.schema, slotkeeper.semaphore, database_errors)
+MODULES = (
+    slotkeeper.owner,
+    slotkeeper.schema,
+    slotkeeper.semaphore,
+    slotkeeper.taskstore,
+    slotkeeper.web.failures,
+    slotkeeper.web.reading,
+    slotkeeper.web.serving,
+    slotkeeper.web.tokens,
+    database_errors,
+)
 
 
 def errors() -> Iterator[type[SlotkeeperError]]:
