@@ -1,0 +1,119 @@
+"""Asking a task service: again where an answer was lost, in slices where a claim waits, and with a store's own errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NoReturn, TypeVar
+
+import msgspec
+
+from ...web.caller import Answer, Caller
+from ...web.failures import AnswerLost, CallerClosed, NotSent
+from ...web.insisting import Settled, insist
+from ...web.problem import ProblemDocument
+from .. import wire
+from ..errors import OutcomeUnknown, StoreClosed, UpdateError
+from ..operations import Claim
+from ..task import Task
+from . import questions
+from .errors import AccessDenied, BadAnswer, ServiceUnreachable
+from .questions import Question
+
+T = TypeVar("T")
+SLICE_S = 10.0  # of a wait: less than services and what stands before them let a request last
+BREATH_S = 0.05
+LOST = "The service did not say in time whether it made the change. It is in whole or not at all: look before you repeat it."
+
+
+class Core:
+    """Questions on their way to one service. `dice` spreads those that ask again, `new_key` names what is asked once."""
+
+    def __init__(
+        self, caller: Caller, *, timeout_s: float, dice: Callable[[], float], new_key: Callable[[], str]
+    ) -> None:
+        self._caller, self._timeout_s, self._dice = caller, timeout_s, dice
+        self.new_key = new_key
+
+    async def ask(self, question: Question[T]) -> T:
+        """Ask, and return the answer. Raises what a store would, ServiceUnreachable, AccessDenied or BadAnswer."""
+        return self._read(question, await self._settled(question))
+
+    async def claim(self, op: Claim, wait_s: float) -> Task | None:
+        """Claim a task; stand in line for a slice of the wait at a time, until all of it has passed."""
+        began = self._caller.now()
+        while True:
+            left_s = max(0.0, began + wait_s - self._caller.now())
+            slice_s = min(left_s, SLICE_S)
+            task = await self._claim_once(op, slice_s)
+            if task is not None or left_s <= slice_s:
+                return task
+            await self._caller.sleep(BREATH_S)
+
+    async def _claim_once(self, op: Claim, wait_s: float) -> Task | None:
+        try:
+            return await self.ask(questions.claim(op, int(wait_s * 1e9), self.new_key()))
+        except OutcomeUnknown as error:
+            if self._caller.is_closed:  # a task that it got comes back by itself when its time has passed
+                raise StoreClosed from error
+            raise
+
+    async def _settled(self, question: Question[T]) -> Settled:
+        request = question.request
+        deadline = self._caller.now() + request.takes_s + self._timeout_s
+        try:
+            return await insist(self._caller, request, deadline=deadline, dice=self._dice)
+        except CallerClosed as error:
+            raise StoreClosed from error
+        except NotSent as error:
+            raise ServiceUnreachable(f"{ServiceUnreachable.__doc__} ({error})") from error
+        except AnswerLost as error:
+            if question.changes:
+                raise OutcomeUnknown(f"{LOST} ({error})") from error
+            raise ServiceUnreachable(f"{ServiceUnreachable.__doc__} ({error})") from error
+
+    def _read(self, question: Question[T], settled: Settled) -> T:
+        answer = settled.answer
+        if answer.status != 200 and answer.status != 204:
+            _refuse(question, answer)
+        try:
+            return question.read(answer.body)
+        except (msgspec.MsgspecError, ValueError) as error:
+            raise _misread(question, answer) from error
+
+
+def _refuse(question: Question[T], answer: Answer) -> NoReturn:
+    """Raise what an answer says went wrong."""
+    if not answer.is_problem:
+        raise _broken(answer) or _misread(question, answer)
+    said = _decoded(answer.body, ProblemDocument)
+    if said is None:
+        raise _misread(question, answer)
+    told = said.detail or said.title
+    if (kind := wire.PROBLEMS.get(said.name)) is not None:
+        raise kind[0](told)
+    if answer.status in (401, 403):
+        raise AccessDenied(f"{AccessDenied.__doc__} ({told})")
+    if 400 <= answer.status < 500 and answer.status not in (404, 405):
+        raise UpdateError(bugs=[told])
+    raise _misread(question, answer)
+
+
+def _broken(answer: Answer) -> UpdateError | None:
+    """Return the refusal of a change, with its lists."""
+    said = _decoded(answer.body, wire.Answer) if answer.status in (409, 422) else None
+    return said.error.as_error() if said is not None and said.error is not None else None
+
+
+def _misread(question: Question[T], answer: Answer) -> OutcomeUnknown | BadAnswer:
+    """Return the error for an answer that means nothing: after a change that was not refused, it may have happened."""
+    told = f"(status {answer.status}, {answer.headers.get('content-type', 'no content type')})"
+    if question.changes and not 300 <= answer.status < 500:
+        return OutcomeUnknown(f"{LOST} {told}")
+    return BadAnswer(f"{BadAnswer.__doc__} {told}")
+
+
+def _decoded(body: bytes, kind: type[T]) -> T | None:
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except (msgspec.MsgspecError, UnicodeError):
+        return None
