@@ -18,6 +18,7 @@ from starlette.types import ASGIApp
 from ..errors import SlotkeeperError
 from . import metrics as measuring
 from .answers import JSON, answer, refusal, told
+from .instance import Instance
 from .metrics import Metrics
 from .openapi import description
 from .problem import Problem
@@ -82,7 +83,7 @@ class Service:
             },
         )
         app.router.redirect_slashes = False
-        return self.metrics.measured(Guard(app, self.tokens))
+        return self.metrics.measured(Instance(Guard(app, self.tokens)))
 
     def _common(self) -> list[Endpoint]:
         return [

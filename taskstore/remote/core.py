@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NoReturn, TypeVar
 
 import msgspec
 
 from ...web.caller import Answer, Caller
 from ...web.failures import AnswerLost, CallerClosed, NotSent
-from ...web.insisting import Settled, insist
+from ...web.insisting import Request, Settled, insist
+from ...web.instances import ANOTHER, FOR, INSTANCE
 from ...web.problem import ProblemDocument
 from .. import wire
 from ..errors import OutcomeUnknown, StoreClosed, UpdateError
@@ -33,6 +35,9 @@ class Core:
     ) -> None:
         self._caller, self._timeout_s, self._dice = caller, timeout_s, dice
         self.new_key = new_key
+        self._instance: str | None = (
+            None  # the service's process that answered last; empty for a service that names none
+        )
 
     async def ask(self, question: Question[T]) -> T:
         """Ask, and return the answer. Raises what a store would, ServiceUnreachable, AccessDenied or BadAnswer."""
@@ -58,10 +63,11 @@ class Core:
             raise
 
     async def _settled(self, question: Question[T]) -> Settled:
-        request = question.request
-        deadline = self._caller.now() + request.takes_s + self._timeout_s
+        deadline = self._caller.now() + question.request.takes_s + self._timeout_s
         try:
-            return await insist(self._caller, request, deadline=deadline, dice=self._dice)
+            if not question.request.headers.get(questions.KEY):
+                return await self._insist(question.request, deadline)
+            return await self._of_one_instance(question.request, deadline)
         except CallerClosed as error:
             raise StoreClosed from error
         except NotSent as error:
@@ -71,6 +77,23 @@ class Core:
                 raise OutcomeUnknown(f"{LOST} ({error})") from error
             raise ServiceUnreachable(f"{ServiceUnreachable.__doc__} ({error})") from error
 
+    async def _of_one_instance(self, request: Request, deadline: float) -> Settled:
+        """Ask under a key, which means something to one process only: another one must not carry the request out again."""
+        if self._instance is None:
+            await self._insist(Request("GET", "/healthz"), deadline)
+        while self._instance:
+            settled = await self._insist(replace(request, headers={**request.headers, FOR: self._instance}), deadline)
+            if not _is_from_another(settled.answer):
+                return settled
+            if settled.after_loss:
+                raise OutcomeUnknown(f"{LOST} (it was started anew meanwhile)")
+        return await self._insist(request, deadline)
+
+    async def _insist(self, request: Request, deadline: float) -> Settled:
+        settled = await insist(self._caller, request, deadline=deadline, dice=self._dice)
+        self._instance = settled.answer.headers.get(INSTANCE, "")
+        return settled
+
     def _read(self, question: Question[T], settled: Settled) -> T:
         answer = settled.answer
         if answer.status != 200 and answer.status != 204:
@@ -79,6 +102,11 @@ class Core:
             return question.read(answer.body)
         except (msgspec.MsgspecError, ValueError) as error:
             raise _misread(question, answer) from error
+
+
+def _is_from_another(answer: Answer) -> bool:
+    said = _decoded(answer.body, ProblemDocument) if answer.status == 412 and answer.is_problem else None
+    return said is not None and said.name == ANOTHER
 
 
 def _refuse(question: Question[T], answer: Answer) -> NoReturn:
