@@ -11,10 +11,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from servedtasks import Behind, ServedTasks
+
 from slotkeeper.database import Store
 from slotkeeper.taskstore import AsyncTaskStore, Clock, Journal, MemoryJournal, TaskStore
 from slotkeeper.taskstore.disk import DiskJournal
 from slotkeeper.taskstore.record import Record
+from slotkeeper.taskstore.remote import AsyncTaskClient, TaskClient
 from slotkeeper.taskstore.rows import DatabaseJournal
 
 SECOND_NS = 1_000_000_000
@@ -42,7 +45,7 @@ class Hands:
 class Place(Protocol):
     """Where a journal lies: each journal made here finds what the one before left."""
 
-    def journal(self) -> Journal: ...
+    def journal(self) -> Journal | Behind: ...
 
 
 class MemoryPlace:
@@ -78,11 +81,27 @@ class DatabasePlace:
         return DatabaseJournal(self.store, self.name, segment_commits=50)
 
 
-class Tasks:
-    """A store of either face: it has the store's methods, and what the asyncio face awaits runs to its end."""
+class ServicePlace(MemoryPlace):
+    """A journal in memory, behind a service: its stores are clients over HTTP."""
 
-    def __init__(self, face: str, journal: Journal | str, **options: Any) -> None:
-        self.store: Any = (TaskStore if face == "threads" else AsyncTaskStore)(journal, **options)
+    def journal(self) -> Behind:  # type: ignore[override]
+        """Return the one journal, for a service to open."""
+        return Behind(super().journal())
+
+
+class Tasks:
+    """A store of either face: it has the store's methods, and what the asyncio face awaits runs to its end.
+
+    A journal that is behind a service gets one, and the store is a client of it.
+    """
+
+    def __init__(self, face: str, journal: Journal | Behind | str, **options: Any) -> None:
+        self._service = ServedTasks(journal.journal, **options) if isinstance(journal, Behind) else None
+        self.store: Any
+        if self._service is not None:
+            self.store = (TaskClient if face == "threads" else AsyncTaskClient)(self._service.url)
+        else:
+            self.store = (TaskStore if face == "threads" else AsyncTaskStore)(journal, **options)  # type: ignore[arg-type]
         self._runner = asyncio.Runner() if face == "asyncio" else None
 
     def __getattr__(self, method: str) -> Callable[..., Any]:
@@ -108,12 +127,14 @@ class Tasks:
             return [_result(each) for each in [threads.submit(call) for call in calls]]
 
     def end(self) -> None:
-        """Close the store and its loop."""
+        """Close the store and its loop, and end its service."""
         try:
             self.close()
         finally:
             if self._runner is not None:
                 self._runner.close()
+            if self._service is not None:
+                self._service.stop()
 
 
 async def soon(holds: Callable[[], Awaitable[object]], *, bound_s: float = BOUND_S) -> None:
@@ -135,7 +156,7 @@ def _result(future: Any) -> Any:
 
 
 @contextmanager
-def opened(face: str, journal: Journal | str, **options: Any) -> Iterator[Tasks]:
+def opened(face: str, journal: Journal | Behind | str, **options: Any) -> Iterator[Tasks]:
     """Open a store, and close it."""
     tasks = Tasks(face, journal, **options)
     try:

@@ -1,4 +1,4 @@
-"""Each behaviour runs on every journal and through both faces."""
+"""Each behaviour runs on every journal and through both faces, and over HTTP."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from taskstores import FACES, DatabasePlace, DiskPlace, Hands, MemoryPlace, Place, Tasks, opened
+from taskstores import FACES, DatabasePlace, DiskPlace, Hands, MemoryPlace, Place, ServicePlace, Tasks, opened
 
 from slotkeeper import schema
 from slotkeeper.database import Store, open_store
@@ -55,9 +55,11 @@ def _with_tables(url: str) -> Iterator[Store]:
         store.close()
 
 
-@pytest.fixture(params=["memory", "disk", "sqlite", "cassandra"])
+@pytest.fixture(params=["memory", "disk", "sqlite", "cassandra", "service"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     """A place for a journal."""
+    if request.param == "service":
+        return ServicePlace()
     if request.param == "memory":
         return MemoryPlace()
     if request.param == "disk":

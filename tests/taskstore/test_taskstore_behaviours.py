@@ -297,6 +297,7 @@ def test_an_owned_task_stays_owned_over_a_restart(open_tasks: Reopen, hands: Han
     assert tasks.renew("alice", claimed, 10).owner == "alice"
 
 
+@pytest.mark.parametrize("place", ["memory", "disk", "sqlite", "cassandra"], indirect=True)
 def test_two_stores_never_have_one_journal(tasks: Tasks, face: str, place: Place) -> None:
     journals = [tasks.store.journal, *([] if isinstance(place, DatabasePlace) else [place.journal()])]
     for journal in journals:
