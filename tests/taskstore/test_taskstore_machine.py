@@ -9,9 +9,11 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from servedtasks import ServedTasks
 from taskstores import SECOND_NS, Hands, MemoryPlace
 
 from slotkeeper.taskstore import Add, Change, Task, TaskStore, UpdateError
+from slotkeeper.taskstore.remote import TaskClient
 
 OWNERS = st.sampled_from(["alice", "bob", "carol"])
 GROUPS = st.sampled_from(["a", "b"])
@@ -35,13 +37,18 @@ class Machine(RuleBasedStateMachine):
         self.last = 0
         self.store = self._opened()
 
-    def _opened(self) -> TaskStore:
-        dice = self.lots.random
-        return TaskStore(self.place.journal(), clock=self.hands.clock(), dice=dice, most_attempts=MOST).open()
+    def _opened(self) -> TaskStore | TaskClient:
+        return TaskStore(self.place.journal(), **self._options()).open()
+
+    def _options(self) -> dict[str, Any]:
+        return {"clock": self.hands.clock(), "dice": self.lots.random, "most_attempts": MOST}
+
+    def _close(self) -> None:
+        self.store.close()
 
     def teardown(self) -> None:
         if hasattr(self, "store"):
-            self.store.close()
+            self._close()
 
     @property
     def now(self) -> int:
@@ -188,7 +195,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule()
     def open_again(self) -> None:
-        self.store.close()
+        self._close()
         self.store = self._opened()
 
     @invariant()
@@ -202,6 +209,18 @@ class Machine(RuleBasedStateMachine):
         for group in ("a", "b"):
             free = [t for t in shown if t.group == group and t.available_at_ns <= self.now]
             assert self.store.group(group) == sorted(free, key=lambda t: (t.available_at_ns, t.id))
+
+
+class ServedMachine(Machine):
+    """The same over HTTP."""
+
+    def _opened(self) -> TaskClient:
+        self.service = ServedTasks(self.place.journal(), **self._options())
+        return TaskClient(self.service.url).open()
+
+    def _close(self) -> None:
+        self.store.close()
+        self.service.stop()
 
 
 def told(call: Callable[..., Any], *values: Any, **named: Any) -> Any:
@@ -220,3 +239,8 @@ TestMachine = Machine.TestCase
 TestMachine.settings = settings(
     max_examples=60, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
+
+TestServedMachine = ServedMachine.TestCase
+TestServedMachine.settings = settings(
+    TestMachine.settings, max_examples=6, stateful_step_count=25
+)  # each step is seven requests

@@ -4,18 +4,41 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import pytest
 from eventually import until
+from servedtasks import ServedTasks
 from taskstores import FailingJournal, soon
 
 from slotkeeper.taskstore import Add, AsyncTaskStore, Change, JournalFailed, StoreClosed, TaskStore, UpdateError
+from slotkeeper.taskstore.remote import AsyncTaskClient
 
 LONG_S = 20.0
+AnyStore = AsyncTaskStore | AsyncTaskClient
+NewStore = Callable[[], AbstractAsyncContextManager[AnyStore]]
 
 
-async def waiting(store: AsyncTaskStore, number: int) -> None:
+@pytest.fixture(params=["store", "service"])
+def new_store(request: pytest.FixtureRequest) -> NewStore:
+    """A way to open a store: itself, or over HTTP."""
+    return AsyncTaskStore if request.param == "store" else served_store
+
+
+@asynccontextmanager
+async def served_store() -> AsyncIterator[AsyncTaskClient]:
+    """Open a store behind a service."""
+    service = await asyncio.to_thread(ServedTasks, "memory")
+    try:
+        async with AsyncTaskClient(service.url) as client:
+            yield client
+    finally:
+        await asyncio.to_thread(service.stop)
+
+
+async def waiting(store: AnyStore, number: int) -> None:
     """Wait until so many stand in line."""
 
     async def stand() -> bool:
@@ -24,8 +47,8 @@ async def waiting(store: AsyncTaskStore, number: int) -> None:
     await soon(stand)
 
 
-async def test_a_task_that_turns_up_goes_to_the_first_in_line() -> None:
-    async with AsyncTaskStore() as store:
+async def test_a_task_that_turns_up_goes_to_the_first_in_line(new_store: NewStore) -> None:
+    async with new_store() as store:
         claims = []
         for n in range(3):
             claims.append(asyncio.ensure_future(store.claim(f"w{n}", "g", 10, wait_s=LONG_S)))
@@ -41,8 +64,8 @@ async def test_a_task_that_turns_up_goes_to_the_first_in_line() -> None:
         assert {task.owner for task in await asyncio.gather(*claims[1:]) if task} == {"w1", "w2"}
 
 
-async def test_who_comes_later_does_not_pass_the_line() -> None:
-    async with AsyncTaskStore() as store:
+async def test_who_comes_later_does_not_pass_the_line(new_store: NewStore) -> None:
+    async with new_store() as store:
         first = asyncio.ensure_future(store.claim("first", "g", 10, wait_s=LONG_S))
         await waiting(store, 1)
 
@@ -53,8 +76,8 @@ async def test_who_comes_later_does_not_pass_the_line() -> None:
         assert (await first) is not None
 
 
-async def test_a_claim_waits_for_several_groups() -> None:
-    async with AsyncTaskStore() as store:
+async def test_a_claim_waits_for_several_groups(new_store: NewStore) -> None:
+    async with new_store() as store:
         both = asyncio.ensure_future(store.claim("both", ["g", "h"], 10, wait_s=LONG_S))
         await waiting(store, 1)
         only_h = asyncio.ensure_future(store.claim("only h", "h", 10, wait_s=LONG_S))
@@ -67,8 +90,8 @@ async def test_a_claim_waits_for_several_groups() -> None:
         assert (await store.stats()).waiting == 0
 
 
-async def test_time_makes_a_task_available_to_who_waits() -> None:
-    async with AsyncTaskStore() as store:
+async def test_time_makes_a_task_available_to_who_waits(new_store: NewStore) -> None:
+    async with new_store() as store:
         claims = [asyncio.ensure_future(store.claim(f"w{n}", "g", 10, wait_s=LONG_S)) for n in range(2)]
         await waiting(store, 2)
         await store.update("me", adds=[Add("g", b"later", after_s=0.15), Add("g", b"sooner", after_s=0.05)])
@@ -80,8 +103,8 @@ async def test_time_makes_a_task_available_to_who_waits() -> None:
         assert (first.data, second.data) == (b"sooner", b"later")
 
 
-async def test_a_release_and_the_end_of_a_claim_serve_the_line() -> None:
-    async with AsyncTaskStore() as store:
+async def test_a_release_and_the_end_of_a_claim_serve_the_line(new_store: NewStore) -> None:
+    async with new_store() as store:
         await store.update("me", adds=[Add("g")])
         held = await store.claim("holder", "g", 0.1)
         assert held is not None
@@ -94,16 +117,16 @@ async def test_a_release_and_the_end_of_a_claim_serve_the_line() -> None:
         assert (await heir) is not None
 
 
-async def test_patience_ends_with_none() -> None:
-    async with AsyncTaskStore() as store:
+async def test_patience_ends_with_none(new_store: NewStore) -> None:
+    async with new_store() as store:
         assert await store.claim("w", "g", 10, wait_s=0.02) is None
         assert (await store.stats()).waiting == 0
         await store.update("me", adds=[Add("g")])
         assert (await store.stats()).groups["g"].available == 1
 
 
-async def test_who_is_cancelled_leaves_the_line_and_takes_no_task() -> None:
-    async with AsyncTaskStore() as store:
+async def test_who_is_cancelled_leaves_the_line_and_takes_no_task(new_store: NewStore) -> None:
+    async with new_store() as store:
         claim = asyncio.ensure_future(store.claim("gone", "g", 60, wait_s=LONG_S))
         heir = asyncio.ensure_future(store.claim("heir", "g", 60, wait_s=LONG_S))
         await waiting(store, 2)
@@ -131,8 +154,8 @@ async def test_a_task_that_was_handed_to_a_cancelled_claim_comes_back() -> None:
         assert task.attempt == 0
 
 
-async def test_a_dependency_that_goes_ends_the_wait() -> None:
-    async with AsyncTaskStore() as store:
+async def test_a_dependency_that_goes_ends_the_wait(new_store: NewStore) -> None:
+    async with new_store() as store:
         (lock,) = await store.update("me", adds=[Add("lock")])
         claim = asyncio.ensure_future(store.claim("w", "g", 10, depends=[lock.id], wait_s=LONG_S))
         await waiting(store, 1)
