@@ -1,0 +1,33 @@
+"""Each behaviour of a lock table is asked of both faces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from locktables import FACES, Scheduled, Tables, table
+
+
+@pytest.fixture(params=FACES)
+def face(request: pytest.FixtureRequest) -> str:
+    """A face: threads or asyncio."""
+    return str(request.param)
+
+
+@pytest.fixture
+def fresh(face: str) -> Iterator[Tables]:
+    """A table that nobody has rebuilt yet, on a clock that stands still."""
+    with table(face) as tables:
+        yield tables
+
+
+@pytest.fixture
+def tables(fresh: Tables) -> Tables:
+    """A rebuilt table that holds nothing."""
+    return fresh.empty()
+
+
+@pytest.fixture
+def scheduled() -> Scheduled:
+    """A rebuilt table in a schedule."""
+    return Scheduled()
