@@ -1,0 +1,34 @@
+"""What else can go wrong in a cluster of lock nodes. All of these mean: ask again, here or at another node."""
+
+from __future__ import annotations
+
+from ..errors import LockUnavailable
+
+
+class NoSpeaker(LockUnavailable):
+    """No node is known to speak for the cluster, so nobody grants locks. Ask again; if it lasts, look at the database."""
+
+
+class Unreachable(LockUnavailable):
+    """Another node did not answer in time. What was asked may have happened all the same: ask again with the same request."""
+
+    def __init__(self, address: str = "", why: str = "") -> None:
+        self.address = address
+        because = f": {why}" if why else ""
+        super().__init__(f"The node at {address} did not answer{because}. Ask again." if address else None)
+
+
+class GrantLate(LockUnavailable):
+    """The lock was granted by a node that spoke for the cluster until just now. It was not taken; ask again."""
+
+
+class NodeLeaving(LockUnavailable):
+    """This node is stopping, or has not started, and grants no locks. Ask another one."""
+
+
+class Outdated(LockUnavailable):
+    """A later speaker has been answered already. Whoever asks does not speak for the cluster any more."""
+
+    def __init__(self, epoch: int) -> None:
+        self.epoch = epoch
+        super().__init__(f"Epoch {epoch} has begun: whoever asks does not speak for the cluster any more.")

@@ -1,0 +1,134 @@
+"""How a speaker's successor learns when the leases have ended, though the memory of them died with the speaker.
+
+For each instance of a node through which leases are out, the store has a *horizon row* whose TTL outlasts all of them. The
+speaker notes it, in a batch that only applies while it speaks, *before* it answers a grant or a renewal. Rows are noted a few
+seconds ahead with each renewal of its own lease, so that a steady load costs no transaction a grant.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import ceil, inf
+
+from ...database import Row, Write, delete
+from .rows import Peer, horizon_key, horizon_row, number, peer_of
+from .terms import Terms
+
+
+@dataclass(slots=True)
+class Reach:
+    """How far an instance's leases reach: the last one ends at `needed`, and the row surely lasts until `noted`.
+
+    `found` is until when the row lasted at most when it was found: leases that nobody has told of yet may reach that far.
+    """
+
+    peer: Peer
+    needed: float = -inf
+    noted: float = -inf
+    found: float = -inf
+
+    @property
+    def is_short(self) -> bool:
+        """Tell whether somebody waits for this row."""
+        return self.needed > self.noted
+
+
+@dataclass(frozen=True, slots=True)
+class Rides:
+    """What rides along with a renewal: writes of rows, until when each will last, and whose rows go."""
+
+    writes: tuple[Write, ...] = ()
+    noted: dict[str, float] = field(default_factory=dict)
+    gone: frozenset[str] = frozenset()
+
+
+class Horizon:
+    """The horizon rows, as this speaker knows them. A new term begins with `clear` and `find`."""
+
+    def __init__(self, terms: Terms) -> None:
+        self._terms = terms
+        self._reaches: dict[str, Reach] = {}
+        self._leaving: set[str] = set()  # their rows are to go
+        self._left: set[str] = set()
+
+    def __repr__(self) -> str:
+        return f"<Horizon of {len(self._reaches)} instances>"
+
+    @property
+    def peers(self) -> list[Peer]:
+        """Whose clients may hold locks."""
+        return [reach.peer for reach in self._reaches.values()]
+
+    @property
+    def is_asked(self) -> bool:
+        """Tell whether somebody waits for a row to be noted, or to go."""
+        return bool(self._leaving) or any(reach.is_short for reach in self._reaches.values())
+
+    def clear(self) -> None:
+        """Begin a term: nothing is known yet."""
+        self._reaches.clear()
+        self._leaving.clear()
+        self._left.clear()
+
+    def find(self, rows: list[Row], began_at: float, now: float) -> None:
+        """Know the rows that a read found. No later write may end one of them sooner than it would have ended."""
+        for row in rows:
+            peer, left_s = peer_of(row), number(row, "ttl(node)") or 0
+            noted = began_at + self._terms.surely(left_s)
+            self._reaches[peer.instance] = Reach(peer, noted=noted, found=now + left_s + 1)
+
+    def ends_at(self, instance: str) -> float:
+        """Return when an instance's row is surely gone, unless it is written anew."""
+        reach = self._reaches.get(instance)
+        return reach.found if reach is not None else -inf
+
+    def covers(self, instance: str, until: float) -> bool:
+        """Tell whether a lease through this instance may last so long."""
+        reach = self._reaches.get(instance)
+        return reach is not None and until <= reach.noted
+
+    def need(self, peer: Peer, until: float) -> None:
+        """Ask for a row that lasts at least so long."""
+        reach = self._reaches.setdefault(peer.instance, Reach(peer))
+        reach.needed = max(reach.needed, until)
+
+    def lose(self, instance: str) -> None:
+        """Forget a row that has ended by itself."""
+        self._reaches.pop(instance, None)
+
+    def let_go(self, instance: str) -> None:
+        """Let an instance's row go: it hands out nothing more, and what its clients hold is covered by another row."""
+        self._reaches.pop(instance, None)
+        self._leaving.add(instance)
+        self._left.add(instance)
+
+    def has_left(self, instance: str) -> bool:
+        """Tell whether an instance hands out nothing more."""
+        return instance in self._left
+
+    def is_gone(self, instance: str) -> bool:
+        """Tell whether an instance that was let go has no row any more."""
+        return instance in self._left and instance not in self._leaving
+
+    def rides(self, now: float, most: int) -> Rides:
+        """Return what is to be written, the urgent first. Rows go last: what covers their leases is written by then."""
+        due = sorted((r for r in self._reaches.values() if self._is_due(r)), key=lambda reach: not reach.is_short)
+        lasting = {reach.peer.instance: self._ttl_s(reach, now) for reach in due[:most]}
+        writes = [horizon_row(self._reaches[instance].peer, ttl_s) for instance, ttl_s in lasting.items()]
+        gone = sorted(self._leaving)[: most - len(writes)] if len(due) == len(writes) else []
+        noted = {instance: now + self._terms.surely(ttl_s) for instance, ttl_s in lasting.items()}
+        return Rides((*writes, *(delete(horizon_key(each)) for each in gone)), noted, frozenset(gone))
+
+    def applied(self, rides: Rides) -> None:
+        """Note what has been written."""
+        for instance, noted in rides.noted.items():
+            if (reach := self._reaches.get(instance)) is not None:
+                reach.noted = max(reach.noted, noted)
+        self._leaving -= rides.gone
+
+    def _is_due(self, reach: Reach) -> bool:
+        return reach.needed > reach.noted - self._terms.ahead_s / 2
+
+    def _ttl_s(self, reach: Reach, now: float) -> int:
+        until = max(reach.needed + self._terms.ahead_s, reach.found)
+        return ceil(until - now + 1 + self._terms.margin_s)

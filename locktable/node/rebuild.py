@@ -1,0 +1,159 @@
+"""The rebuild: what a new speaker does before it grants anything.
+
+It reads the horizon rows, and asks each instance that has one what its clients hold and what it granted. An instance that
+does not answer holds the rebuild up until its row is gone: its leases have ended by then. One that answers has given its word
+to hand out nothing any more that an older speaker granted, so no grant can come up after the rebuild.
+
+Meanwhile what has been told can be renewed: it is held, so nobody else can hold it, and a speaker's end shall cost no holder
+its lock.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from ...database import DatabaseError, Slice
+from ..errors import LockError
+from ..leases import by_id
+from ..lock import Lock, Moment, lease
+from .errors import Outdated
+from .horizon import Horizon
+from .messages import Holdings, Rebuild, Refusal
+from .port import Port
+from .rows import CLUSTERS, HORIZON_ROWS, Peer, horizon_key
+from .seat import Seat, Term
+from .terms import Terms
+
+log = logging.getLogger(__name__)
+
+LOOK_BEFORE_S = 2.0
+
+
+class TermOver(Exception):  # between the rebuild and the node: it reaches no caller
+    """The term ended before the rebuild did."""
+
+
+class Rebuilding:
+    """One rebuild, of one term. `held_up_by` has those who have not answered, once it is known whom to ask."""
+
+    def __init__(
+        self, port: Port, cluster: str, me: Peer, seat: Seat, term: Term, horizon: Horizon, terms: Terms
+    ) -> None:
+        self.held_up_by: dict[str, Peer] | None = None
+        self.answered = 0
+        self._held: dict[tuple[str, str], Lock] = {}
+        self._granted: dict[tuple[str, str], Lock] = {}
+        self._port, self._cluster, self._me, self._terms = port, cluster, me, terms
+        self._seat, self._term, self._horizon = seat, term, horizon
+
+    async def gather(self, held: list[Lock], granted: list[Lock]) -> list[Lock]:
+        """Return what may be held, once all have told it or their leases have ended. Begin with our own. Raises TermOver."""
+        await self._find()
+        self._add(held, granted)
+        asked = [peer for peer in self._horizon.peers if peer.instance != self._me.instance]
+        self.held_up_by = {peer.instance: peer for peer in asked}
+        for each in [self._port.begin(self._ask(peer)) for peer in asked]:
+            await each.ended()
+        if not self._goes_on:
+            raise TermOver
+        return self._known()
+
+    def has_heard(self, peer: Peer) -> bool:
+        """Tell whether nothing of an instance is waited for."""
+        return self.held_up_by is not None and peer.instance not in self.held_up_by
+
+    def renew(self, name: str, lock_id: str, lease_s: float, node: str, at: Moment) -> Lock | None:
+        """Count a lease anew that has been told of. None: no such lock has been, so far."""
+        key = name, lock_id
+        for locks in (self._held, self._granted):
+            lock = locks.get(key)
+            if lock is not None and not lock.has_lapsed(at.now):
+                locks[key] = lock.through(node).lasting(lease(lease_s), at)
+                return locks[key]
+        return None
+
+    def forget(self, name: str, *, lock_id: str = "", request: str = "") -> None:
+        """Leave out a lock that was released meanwhile."""
+        for locks in (self._held, self._granted):
+            for key, lock in list(locks.items()):
+                if lock.name == name and (lock.id == lock_id or (request and lock.request == request)):
+                    del locks[key]
+
+    @property
+    def _goes_on(self) -> bool:
+        return self._seat.term is self._term and self._seat.is_ours
+
+    async def _find(self) -> None:
+        """Read the horizon rows: with our epoch in the speaker row, nobody else adds one."""
+        while self._goes_on:
+            began_at = self._port.now()
+            try:
+                rows = await self._port.read(CLUSTERS, (self._cluster,), (HORIZON_ROWS,), serial=True)
+            except DatabaseError:
+                log.debug("the horizon rows were not read", exc_info=True)
+                await self._port.sleep(self._terms.again_s)
+            else:
+                if self._goes_on:
+                    self._horizon.find(rows, began_at, self._port.now())
+                    return
+        raise TermOver
+
+    async def _ask(self, peer: Peer) -> None:
+        while self._goes_on and not self.has_heard(peer):
+            if await self._was_told(peer):
+                self.answered += 1
+                self._hear(peer)
+            elif await self._has_ended(peer):
+                if self._goes_on:
+                    self._horizon.lose(peer.instance)
+                self._hear(peer)
+            else:
+                await self._port.sleep(self._terms.again_s)
+
+    def _hear(self, peer: Peer) -> None:
+        if self.held_up_by is not None:
+            self.held_up_by.pop(peer.instance, None)
+
+    async def _was_told(self, peer: Peer) -> bool:
+        message = Rebuild(epoch=self._term.epoch, speaker=self._me)
+        try:
+            answer = await self._port.ask(peer.address, message, self._terms.ask_s)
+        except LockError as error:
+            log.debug("%s has not told what it holds: %s", peer.node, error)
+            return False
+        now = self._port.now()
+        if isinstance(answer, Refusal) and isinstance(answer.raised(now), Outdated) and self._goes_on:
+            self._seat.leave()  # another one speaks by now
+        # Another instance at the same address can tell nothing of the former one: its memory is gone.
+        if not isinstance(answer, Holdings) or answer.peer.instance != peer.instance or not self._goes_on:
+            return False
+        self._add([told.here(now) for told in answer.held], [told.here(now) for told in answer.granted])
+        return True
+
+    async def _has_ended(self, peer: Peer) -> bool:
+        """Tell whether an instance's leases have ended, by its row: only we write it now."""
+        if self._port.now() < self._horizon.ends_at(peer.instance) - LOOK_BEFORE_S:
+            return False
+        try:
+            row = Slice(horizon_key(peer.instance))
+            return not await self._port.read(CLUSTERS, (self._cluster,), (row,), serial=True)
+        except DatabaseError:
+            return False
+
+    def _add(self, held: list[Lock], granted: list[Lock]) -> None:
+        for locks, told in ((self._held, held), (self._granted, granted)):
+            for lock in told:
+                before = locks.get(by_id(lock))
+                if before is None or before.until < lock.until:
+                    locks[by_id(lock)] = lock
+
+    def _known(self) -> list[Lock]:
+        """Return what may be held.
+
+        Of a name that somebody holds, leave out what was granted before and handed out to nobody: its answer came too late.
+        """
+        newest: dict[str, int] = {}
+        for lock in self._held.values():
+            newest[lock.name] = max(lock.fence, newest.get(lock.name, -1))
+        granted = [lock for lock in self._granted.values() if lock.fence >= newest.get(lock.name, -1)]
+        return [*self._held.values(), *granted]
