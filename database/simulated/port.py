@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Generator
 from math import inf
+from types import coroutine
 from typing import Any, Generic, Protocol, TypeVar
 
 from ..batch import Batch, Outcome, Slice
@@ -11,10 +12,9 @@ from ..errors import DatabaseError
 from ..port import Event, Mutex, Pending
 from ..store import Store
 from ..table import Key, Row, Table
-from .scheduler import Scheduler, Task
+from .scheduler import Scheduler, Sleepers, Wait
 
 T = TypeVar("T")
-Sleepers = list[tuple[Task, int]]
 
 
 class Network(Protocol):
@@ -54,16 +54,10 @@ class Straight:
         pending.settle(lambda: self._store.read(table, partition, slices, serial=serial))
 
 
-class _Suspended:
-    """What a task waits for: a moment, a flag, or both."""
-
-    __slots__ = ("_wait",)
-
-    def __init__(self, until: float, sleepers: Sleepers | None) -> None:
-        self._wait = (until, sleepers)
-
-    def __await__(self) -> Generator[tuple[float, Sleepers | None], None, None]:
-        yield self._wait
+@coroutine
+def _suspended(until: float, sleepers: Sleepers | None) -> Generator[Wait, None, None]:
+    """Wait for a moment, a flag, or both."""
+    yield until, sleepers
 
 
 class Flag:
@@ -91,17 +85,17 @@ class Flag:
 
     async def wait(self, timeout_s: float) -> bool:
         if not self._is_set:
-            await _Suspended(self._scheduler.now + max(timeout_s, 0.0), self._sleepers)
+            await _suspended(self._scheduler.now + timeout_s, self._sleepers)
         return self._is_set
 
 
-class SimulatedPending(Generic[T]):
+class SimulatedPending(Flag, Generic[T]):
     """A request on its way. Whoever took it answers it once."""
 
-    __slots__ = ("_answer", "_arrived", "_error")
+    __slots__ = ("_answer", "_error")
 
     def __init__(self, scheduler: Scheduler) -> None:
-        self._arrived = Flag(scheduler)
+        super().__init__(scheduler)
         self._answer: T | None = None
         self._error: Exception | None = None
 
@@ -112,21 +106,18 @@ class SimulatedPending(Generic[T]):
         except DatabaseError as error:
             self.fail(error)
 
-    def answer(self, answer: T) -> None:
+    def answer(self, answer: T, _: object = None) -> None:
         """Answer it."""
         self._answer = answer
-        self._arrived.set()
+        self.set()
 
     def fail(self, error: Exception) -> None:
         """Answer it with an error."""
         self._error = error
-        self._arrived.set()
+        self.set()
 
     def done(self) -> bool:
-        return self._arrived.is_set()
-
-    async def wait(self, timeout_s: float) -> bool:
-        return await self._arrived.wait(timeout_s)
+        return self._is_set
 
     def result(self) -> T:
         if self._error is not None:
@@ -187,11 +178,11 @@ class SimulatedPort:
 
     async def sleep(self, seconds: float) -> None:
         """Let the others go on for a while."""
-        await _Suspended(self._scheduler.now + max(seconds, 0.0), None)
+        await _suspended(self._scheduler.now + seconds, None)
 
     async def give_way(self) -> None:
         """Let the others that are ready go on first."""
-        await _Suspended(self._scheduler.now, None)
+        await _suspended(self._scheduler.now, None)
 
     def now(self) -> float:
         """Return the schedule's moment."""

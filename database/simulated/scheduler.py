@@ -8,15 +8,18 @@ from math import inf
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+Sleepers = list[tuple["Task", int]]
+Wait = tuple[float, Sleepers | None]
 
 
 class Task:
     """A coroutine over simulated ports. `epoch` tells its present wait from those before: an old timer wakes nobody."""
 
-    __slots__ = ("coroutine", "doomed", "epoch", "error", "group", "is_done", "name", "value")
+    __slots__ = ("coroutine", "doomed", "epoch", "error", "go_on", "group", "is_done", "name", "value")
 
     def __init__(self, coroutine: Coroutine[Any, Any, Any], name: str, group: object) -> None:
         self.coroutine, self.name, self.group = coroutine, name, group
+        self.go_on = coroutine.send
         self.epoch = 0
         self.is_done = False
         self.doomed: BaseException | None = None
@@ -43,6 +46,7 @@ class Scheduler:
         self._lag, self._on_error = lag, on_error
         self._events: list[tuple[float, int, Callable[..., object], Any, Any]] = []
         self._count = 0
+        self._take_step, self._ring_for = self._step, self._ring  # bound once: they are what mostly happens
 
     def at(self, when: float, action: Callable[..., object], one: Any = None, other: Any = None) -> None:
         """Let something happen at a moment."""
@@ -58,7 +62,8 @@ class Scheduler:
 
     def wake(self, task: Task, epoch: int) -> None:
         """Let a task go on with its wait of that epoch ended, sooner or later."""
-        self.at(self.now + self._lag(task.group), self._step, task, epoch)
+        self._count += 1
+        heappush(self._events, (self.now + self._lag(task.group), self._count, self._take_step, task, epoch))
 
     def cancel(self, task: Task, error: BaseException) -> None:
         """Raise an error where a task waits."""
@@ -72,14 +77,15 @@ class Scheduler:
 
     def run(self, until: float = inf, *, most: int | None = None) -> None:
         """Let happen what is due, up to a moment, or `most` things."""
-        events = self._events
-        while events and events[0][0] <= until and most != 0:
+        events, left = self._events, -1 if most is None else most
+        while events and left and events[0][0] <= until:
             when, _, action, one, other = heappop(events)
-            self.now = max(self.now, when)
+            if when > self.now:
+                self.now = when
             action(one, other)
-            most = None if most is None else most - 1
-        if until < inf and most != 0:
-            self.now = max(self.now, until)
+            left -= 1
+        if self.now < until < inf and left:
+            self.now = until
 
     def finished(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine to its end, and all else that is due meanwhile."""
@@ -94,11 +100,12 @@ class Scheduler:
         return value
 
     def _step(self, task: Task, epoch: int) -> None:
-        if task.is_done or task.epoch != epoch:
+        """Let a task go on until it waits again: until a moment, or until one of those that sleep on a flag is woken."""
+        if task.epoch != epoch or task.is_done:
             return
-        task.epoch += 1
+        task.epoch = epoch = epoch + 1
         try:
-            until, sleepers = self._go_on(task)
+            until, sleepers = task.go_on(None) if task.doomed is None else self._throw(task)
         except StopIteration as end:
             task.value = end.value
             self.drop(task)
@@ -108,17 +115,18 @@ class Scheduler:
             self._on_error(task, error)
         else:
             if sleepers is not None:
-                sleepers.append((task, task.epoch))
-            if until < inf:
-                self.at(until, self._ring, task, task.epoch)
+                sleepers.append((task, epoch))
+            if until <= self.now:
+                self.wake(task, epoch)
+            elif until < inf:
+                self._count += 1
+                heappush(self._events, (until, self._count, self._ring_for, task, epoch))
+
+    def _throw(self, task: Task) -> Wait:
+        error, task.doomed = task.doomed, None
+        assert error is not None
+        return task.coroutine.throw(error)  # type: ignore[no-any-return]
 
     def _ring(self, task: Task, epoch: int) -> None:
         if task.epoch == epoch and not task.is_done:
             self.wake(task, epoch)
-
-    def _go_on(self, task: Task) -> tuple[float, list[tuple[Task, int]] | None]:
-        """Let a task go on until it waits again: until a moment, or until one of those that sleep on a flag is woken."""
-        if task.doomed is not None:
-            error, task.doomed = task.doomed, None
-            return task.coroutine.throw(error)  # type: ignore[no-any-return]
-        return task.coroutine.send(None)  # type: ignore[no-any-return]

@@ -26,7 +26,7 @@ class Client:
         network = FaultyNetwork(world, name)
         self.port = SimulatedPort(world.scheduler, network, group=self, wall_offset_ms=START_MS + offset_ms)
         self.core = Core(self.port, DOMAIN, client_id=name, dice=world.random)
-        self._renewer = Core(self.port, DOMAIN, client_id=f"{name}-leases", dice=world.random)
+        self._renewer = Core(self.port, DOMAIN, client_id=f"{name}-leases", dice=world.random, known=self.core.known)
         self._kept: dict[int, Task] = {}
 
     @property

@@ -31,7 +31,7 @@ class FaultyNetwork:
 
     def __init__(self, world: World, client: str) -> None:
         self._world, self._client = world, client
-        self._random = world.random
+        self._random, self._scheduler = world.random, world.scheduler
         self._fates: tuple[Callable[[Attempt], str], ...] = (
             self._turned_away,
             self._slow,
@@ -49,7 +49,7 @@ class FaultyNetwork:
         attempt = Attempt(world.attempts, self._client, batch, pending)
         if world.calm or self._random() >= world.trouble:
             fate = ""
-            world.at(world.now + self._way(), self._decide, attempt)
+            world.at(self._scheduler.now + self._way(), self._decide, attempt)
         else:
             fate = f" | {self._fates[int(self._random() * len(self._fates))](attempt)}"
         if world.history is not None:
@@ -71,9 +71,9 @@ class FaultyNetwork:
 
         def look(*_: object) -> None:
             rows = world.seen(table, partition, slices, serial=serial)
-            world.at(world.now + self._way() / 2, lambda *_: pending.answer(rows))
+            world.at(self._scheduler.now + self._way() / 2, pending.answer, rows)
 
-        world.at(world.now + self._way(), look)
+        world.at(self._scheduler.now + self._way(), look)
 
     # --- fates -------------------------------------------------------------------------------------------------------
 
@@ -81,7 +81,7 @@ class FaultyNetwork:
         world = self._world
         outcome = world.decide(attempt)
         if not attempt.answered:
-            world.at(world.now + self._way() / 2, self._answer, attempt, outcome)
+            world.at(self._scheduler.now + self._way() / 2, self._answer, attempt, outcome)
 
     def _answer(self, attempt: Attempt, outcome: Outcome) -> None:
         if isinstance(outcome, Applied):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import inf
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from slotkeeper.database.simulated import Rows
 from slotkeeper.owner import FREE
@@ -41,8 +41,11 @@ class Picture:
         self.versions: dict[int, int] = {}
         self.last = self.head = self.given_back = 0
         for key, row in rows.items():
-            kind, token, name = cast(tuple[int, int, str], key)
-            cells = cast(dict[str, tuple[Any, float]], row.cells)
+            kind: Any
+            token: Any
+            name: Any
+            kind, token, name = key
+            cells: dict[str, tuple[Any, float]] = row.cells
             if kind == OWNER:
                 held_token, end = cells["held_token"]
                 if end > now:

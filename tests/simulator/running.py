@@ -31,6 +31,7 @@ def first_violation(seeds: Iterable[int], fault: Fault = SOUND) -> tuple[str | N
     """Run schedules until one breaks a promise. Return what it showed (None: nothing), and how many were run."""
     run = 0
     gc.disable()  # a schedule is small; its remains are collected between two
+    gc.freeze()  # and nothing that was there before
     try:
         with fault.planted():
             for run, seed in enumerate(seeds, start=1):
@@ -41,5 +42,6 @@ def first_violation(seeds: Iterable[int], fault: Fault = SOUND) -> tuple[str | N
                 if not run % 100:
                     gc.collect()
     finally:
+        gc.unfreeze()
         gc.enable()
     return None, run

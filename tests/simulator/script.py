@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from simulator.world import World
 
 NAME = "gpu"
-WAITS = (0.0, 0.0, 0.0, 0.05, 0.4, 0.4, 1.5, 1.5, 1.5, 3.0, 3.0, 3.0, 6.0, 40.0)
 LEASES = (None, None, None, 2, 3, 5)
 TIMEOUTS = (20.0, 20.0, 20.0, 5.0, 0.3)
 HOLDS = (0.0, 0.004, 0.02, 0.1, 0.5, 2.5)
@@ -38,8 +37,10 @@ class Script:
     async def run(self) -> None:
         """Live once or twice, a cancellation aside."""
         await self.client.port.sleep(self._random() * self._random() * 0.3)
-        turns = 1 + int(self._random() * 2.3)
-        for _ in range(turns):
+        turns = 1 + int(self._random() * self.world.size.turns)
+        for turn in range(turns):
+            if turn:
+                await self.client.port.sleep(self._choice(HOLDS) * self._random())
             try:
                 await self._turn()
             except CancelledError:
@@ -48,10 +49,9 @@ class Script:
                 self._let_go()
                 if self._random() < 0.3:
                     return
-            await self.client.port.sleep(self._choice(HOLDS) * self._random())
 
     async def _turn(self) -> None:
-        held = await self.acquire(self._choice(WAITS), self._choice(LEASES))
+        held = await self.acquire(self._choice(self.world.size.waits), self._choice(LEASES))
         if held:
             await self._hold()
             if self._random() < 0.95 or self._belief is None or self._belief.lease is None:

@@ -14,6 +14,7 @@ from simulator.ledger import Ledger
 from simulator.network import Attempt
 from simulator.picture import Picture
 from simulator.script import NAME, Script
+from simulator.size import LARGE, SMALL, SMALL_SHARE
 from slotkeeper.database import Applied, Batch, Key, Outcome, Row, Slice, Table, insert
 from slotkeeper.database.simulated import Rows, Scheduler, SimulatedStore, Task
 from slotkeeper.semaphore.rows import METADATA, TOKENS
@@ -45,6 +46,7 @@ class World:
         self.at, self.store = self.scheduler.at, store(lambda: self.scheduler.now)
         self.ledger = Ledger()
         self._is_over = False
+        self.size = SMALL if self.random() < SMALL_SHARE else LARGE
         self._twins = self.random() < 0.15  # several processes act for one owner, and half of it goes wrong
         self.trouble = TROUBLES[-1] if self._twins else self._choice(TROUBLES)
         self._stalls = self._choice(STALLS)
@@ -60,10 +62,12 @@ class World:
         self._held_at: dict[int, float] = {}  # when each token was last seen held
         self._scripts: dict[Task, Script] = {}
         self.store.partitions[METADATA.name, (DOMAIN,)] = {}
+        self.store.partitions[PLACE] = {}
         self._create()
         self.picture = self._hidden_picture = Picture({}, self.tokens, 0.0)
         self.clients = [
-            Client(self, f"c{number}", self._jump_ms()) for number in range(1, 2 + int(self.random() * 2.6))
+            Client(self, f"c{number}", self._jump_ms())
+            for number in range(1, 2 + int(self.random() * self.size.clients))
         ]
 
     @property
@@ -84,8 +88,8 @@ class World:
         self.store.commit(Batch(METADATA, (DOMAIN,), (insert((NAME,), values, absent=True),)))
 
     def _begin(self) -> None:
-        owners = 1 if self._twins else 2 + int(self.random() * 3)
-        for number in range(2 if self._twins else owners + int(self.random() * 1.5)):
+        owners = 1 if self._twins else 2 + int(self.random() * self.size.owners)
+        for number in range(2 if self._twins else owners + int(self.random() * self.size.callers)):
             owner = owner_id(1 + number % owners)
             self._start(self.clients[number % len(self.clients)] if self._twins else self._choice(self.clients), owner)
         self._plan_trouble()
@@ -102,7 +106,7 @@ class World:
             (0.35, self._cancel_task),
             (0.2, self._cancel_owner),
         ):
-            while self.random() < chance:
+            while self.random() < chance * self.size.trouble:
                 soon = self.random()
                 self.at(soon * soon * soon * CHAOS_S, event)
 
@@ -155,15 +159,13 @@ class World:
     # --- trouble -----------------------------------------------------------------------------------------------------
 
     def _lag(self, group: Any) -> float:
-        if self._is_over:
-            return 0.0
-        lag = self.random() * 0.002
-        if lag < 0.002 * self._stalls and not self.calm:
-            lag = self.random() * 4
-            self._stall(lag)
-        if group is not None and group.paused_until > self.now + lag:
-            return float(group.paused_until - self.now)
-        return lag
+        lag = self.random()
+        if lag < self._stalls and not self.calm and not self._is_over:
+            lag = self.random() * 2_000
+            self._stall(lag * 0.002)
+        if group is not None and group.paused_until > (now := self.scheduler.now) + lag * 0.002:
+            return float(group.paused_until - now)
+        return lag * 0.002
 
     def _stall(self, seconds: float) -> None:
         self.stalled_s += seconds
@@ -226,7 +228,7 @@ class World:
 
     def decide(self, attempt: Attempt) -> Outcome:
         """Let a batch reach the partition."""
-        batch, before = attempt.batch, self.store.partitions.get(PLACE, {})
+        batch, before = attempt.batch, self._rows()
         self._spread()
         self._look()
         outcome = self.store.commit(batch)
@@ -241,8 +243,8 @@ class World:
         return outcome
 
     def _note_ends(self, batch: Batch) -> None:
-        for end in {int(self.now) + write.ttl_s for write in batch.writes if write.ttl_s is not None}:
-            if end not in self._ends:
+        for write in batch.writes:
+            if write.ttl_s is not None and (end := int(self.now) + write.ttl_s) not in self._ends:
                 self._ends.add(end)
                 self.at(float(end), self._look)
 
@@ -260,22 +262,27 @@ class World:
         """Return what a read shows."""
         if serial:
             self._spread()
-        rows = self.store.partitions.get((table.name, partition), {})
-        if self._hidden is not None and table is TOKENS and slices not in self._shown:
+        if table is not TOKENS:
+            return self.store.read(table, partition, slices, serial=serial)
+        rows = self._rows()
+        if self._hidden is not None and slices not in self._shown:
             if self.random() < 0.5:
                 rows = self._hidden
             else:
                 self._shown.add(slices)
         return self.store.read_from(rows, table, partition, slices)
 
+    def _rows(self) -> Rows:
+        return self.store.partitions[PLACE]
+
     def _look(self, *_: object) -> None:
         """Look at the partition as it is now."""
-        rows = self.store.partitions.get(PLACE, {})
-        if rows is self._seen and self.now < self._next_end:
+        rows, now = self._rows(), self.scheduler.now
+        if rows is self._seen and now < self._next_end:
             return
         was, self._seen = self.picture, rows
-        self.picture = Picture(rows, self.tokens, self.now)
-        self._next_end = min((end for end in self._ends if end > self.now), default=inf)
+        self.picture = Picture(rows, self.tokens, now)
+        self._next_end = min([end for end in self._ends if end > now], default=inf) if self._ends else inf
         self._note_full(was)
         check_state(self.picture, self.tokens)
         self.check()
@@ -286,10 +293,11 @@ class World:
         self.ledger.check(self.picture, self.now)
 
     def _note_full(self, picture: Picture) -> None:
+        now = self.scheduler.now
         for token in picture.held:
-            self._held_at[token] = self.now
+            self._held_at[token] = now
         if picture.line:
-            self._line_at = self.now
+            self._line_at = now
 
     def was_full_since(self, moment: float) -> bool:
         """Tell whether each token has been held since, or somebody was in line: what a reading may still have shown."""
