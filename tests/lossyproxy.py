@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 SIZE = 1 << 16
 
 
 class LossyProxy:
-    """Passes bytes on. `lose_requests` and `lose_answers` count what is lost next, each with its connection."""
+    """Passes bytes on. `lose_requests` and `lose_answers` count what is lost next, each with its connection.
+
+    Of `lose_each` answers one is lost. `upon_loss` is called before whoever waits is hung up on.
+    """
 
     def __init__(self, upstream: int) -> None:
         self._upstream = upstream
         self._server = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._server.getsockname()[1]
         self.lose_requests = self.lose_answers = 0
-        self.lost = 0
+        self.lose_each = self.lost = self._passed = 0
+        self.upon_loss: Callable[[], object] = lambda: None
+        self._counting = threading.Lock()
         self._sockets: list[socket.socket] = []
         self._threads = [threading.Thread(target=self._accept)]
         self._threads[0].start()
@@ -63,14 +68,22 @@ class LossyProxy:
     def _pass_on(self, source: socket.socket, target: socket.socket, kind: str) -> None:
         with suppress(OSError):
             while data := source.recv(SIZE):
-                if getattr(self, kind) > 0:
-                    setattr(self, kind, getattr(self, kind) - 1)
-                    self.lost += 1
+                if self._loses(kind):
+                    self.upon_loss()
                     break
                 target.sendall(data)
         for each in (source, target):
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
+
+    def _loses(self, kind: str) -> bool:
+        with self._counting:
+            self._passed += kind == "lose_answers"
+            one_of_many = kind == "lose_answers" and self.lose_each and self._passed % self.lose_each == 0
+            wanted = getattr(self, kind)
+            setattr(self, kind, max(0, wanted - 1))
+            self.lost += bool(wanted or one_of_many)
+            return bool(wanted or one_of_many)
 
 
 @contextmanager
