@@ -59,7 +59,7 @@ class Script:
             self._let_go()
         elif held is None and self._random() < 0.6:  # not known: find out, one way or the other
             if self._random() < 0.5:
-                await self.acquire(self._choice(WAITS), self._choice(LEASES))
+                await self.acquire(self._choice(self.world.size.waits), self._choice(LEASES))
             await self.release()
             self._let_go()
 
