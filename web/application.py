@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -26,8 +27,24 @@ from .stopping import Stopping
 from .tokens import Guard
 
 READY_S = 5.0
+REST = "rest"  # in a path: `{name:rest}` is all that follows
 Handle = Callable[[Request], Awaitable[Response]]
 Sort = Callable[[SlotkeeperError], Response | None]
+
+
+class _Rest(Convertor[str]):
+    """What the framework's own `path` leaves out is a line's end."""
+
+    regex = r"[\s\S]*"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor(REST, _Rest())
 
 
 @dataclass(frozen=True, slots=True)

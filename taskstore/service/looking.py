@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import unquote_to_bytes
+
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -42,7 +44,7 @@ class Looking:
             Endpoint("GET", "/tasks", self.every, "All tasks, one a line.", answers=one, media_type=LINES),
             Endpoint(
                 "GET",
-                "/group/{name:path}",
+                "/group/{name:rest}",
                 self.group,
                 "A group's tasks, the oldest first.",
                 answers=several,
@@ -76,7 +78,7 @@ class Looking:
     async def group(self, request: Request) -> Response:
         """Answer with a group's tasks."""
         limit, owned = _limit(request.query_params.get("limit")), _owned(request.query_params.get("owned"))
-        return listed(await self._store.group(request.path_params["name"], limit, owned=owned), TaskDocument.of)
+        return listed(await self._store.group(_group(request), limit, owned=owned), TaskDocument.of)
 
     async def stats(self, request: Request) -> Response:
         """Answer with numbers."""
@@ -85,6 +87,15 @@ class Looking:
 
 def _document(task: Task | None) -> TaskDocument | None:
     return TaskDocument.of(task) if task is not None else None
+
+
+def _group(request: Request) -> str:
+    """Return the group that the path names: it is UTF-8, or it would be another one."""
+    try:
+        unquote_to_bytes(request.scope["raw_path"]).decode()
+    except UnicodeDecodeError as error:
+        raise _bad("The name of a group is percent-encoded UTF-8.") from error
+    return str(request.path_params["name"])
 
 
 def _id(text: str) -> int:
