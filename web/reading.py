@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from starlette.requests import ClientDisconnect, Request
 
 from .problem import Problem
+
+IN_VAIN = 8  # times the most that may be sent
 
 
 class Gone(Problem):
@@ -26,9 +29,6 @@ class Intake:
 
     async def body(self, request: Request) -> bytes:
         """Read the body. Raises Problem 413 or 408, or Gone."""
-        announced = request.headers.get("content-length", "")
-        if announced.isdigit() and int(announced) > self.most_bytes:
-            raise self._too_large()
         try:
             async with asyncio.timeout(self.patience_s):
                 return await self._read(request)
@@ -39,13 +39,18 @@ class Intake:
             raise Gone from None
 
     async def _read(self, request: Request) -> bytes:
-        body = bytearray()
+        """Read all of it: whoever still sends when the connection ends does not see the answer. In vain, up to a bound."""
+        body, size = bytearray(), 0
         async for piece in request.stream():
-            body += piece
-            if len(body) > self.most_bytes:
-                raise self._too_large()
+            size += len(piece)
+            if size <= self.most_bytes:
+                body += piece
+            elif size > IN_VAIN * self.most_bytes:
+                raise self._too_large({"connection": "close"})
+        if size > self.most_bytes:
+            raise self._too_large()
         return bytes(body)
 
-    def _too_large(self) -> Problem:
+    def _too_large(self, headers: Mapping[str, str] | None = None) -> Problem:
         text = f"A request may have {self.most_bytes} bytes; send it in several. Nothing was changed."
-        return Problem(413, "body-too-large", text, {"connection": "close"})
+        return Problem(413, "body-too-large", text, headers)
