@@ -7,7 +7,6 @@ bucket: a leader that is cancelled or late leaves it there, and the next one tak
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,25 +15,28 @@ from ..database import (
     Batch,
     ClosedError,
     DatabaseError,
-    Outcome,
     Port,
     Refused,
     StatementRejected,
     Unavailable,
     Unknown,
 )
-from .call import Call, Flight
+from .call import Call
+from .cancellation import Cancellation
 from .errors import BeingDeleted, HoldUnknown, RowsDisagree
+from .flight import Flight
+from .inbox import Inbox
 from .layout import BucketRef
-from .operations import Acquire, Answer, Cancel, Granted, NotHeld, Operation, Queued, Release, Renewed, Stay, Stayed
-from .plan import Plan, Setting, plan
+from .operations import Answer, Cancel, Granted, Operation, Queued, Renewed, Stay, Stayed
+from .plan import plan
+from .planned import Plan, Setting
 from .reading import read_bucket
 from .refusal import correct, note_last
 from .rows import TOKENS, owner_key
-from .settle import is_dead, kill, pause_s
+from .settle import is_dead, kill
 from .state import State
 from .told import Told
-from .waiting import LEAVING_S, WaitingHere
+from .waiting import WaitingHere
 
 Dice = Callable[[], float]
 MOST_CORRECTIONS = 3  # refusals in a row whose rows are taken for all that has changed
@@ -57,7 +59,7 @@ class Bucket:
     def __init__(self, port: Port, ref: BucketRef, client_id: str, dice: Dice) -> None:
         self.ref = ref
         self._port, self._client_id, self._dice = port, client_id, dice
-        self._inbox: deque[Call] = deque()
+        self._inbox, self._told = Inbox(), Told()
         self._line = WaitingHere(port, ref.semaphore)
         self._leading = port.mutex()
         self._poller: Call | None = None  # the one of those in line that looks for all of them
@@ -67,7 +69,7 @@ class Bucket:
         self._flight: Flight | None = None
         self._refusals = 0
         self._closed = False
-        self._told = Told()
+        self._cancellation = Cancellation(port, self, self._inbox, self._told)
         self._crowd, self._trip_s = 0, 0.0  # how many the last batch answered, and how long it took
         self._place = ref.tokens.start + int(dice() * len(ref.tokens))
 
@@ -87,14 +89,12 @@ class Bucket:
     ) -> list[Answer | Exception]:
         """Carry out operations together; each gets its own answer."""
         calls = [Call(self._port, operation, deadline, stand_until) for operation in operations]
-        self._inbox.extend(calls)
+        self._inbox.enter(calls)
         try:
             for call in calls:
-                await self._until_answered(call)
+                await self.until_answered(call)
         except BaseException:
-            for call in calls:  # nobody waits for it any more; what may have to be undone leads on
-                call.attended &= self._may_leave_something(call)
-            self._port.finish(self._go(calls))
+            self._cancellation.begin(calls)
             raise
         return [call.error or call.answer or Stayed() for call in calls]
 
@@ -105,7 +105,8 @@ class Bucket:
 
     # --- who leads ---------------------------------------------------------------------------------------------------
 
-    async def _until_answered(self, call: Call) -> None:
+    async def until_answered(self, call: Call) -> None:
+        """Wait for a call's answer, and lead where nobody does."""
         while not call.done:
             if self._leading.take():
                 try:
@@ -177,82 +178,17 @@ class Bucket:
             call.fail(self._unknown(call))
         self._wake_a_leader()  # it may have been its turn
 
-    async def _go(self, calls: Sequence[Call]) -> None:
-        """See callers off, and wake those who counted on them."""
-        try:
-            await self._see_off(calls)
-        finally:
-            for call in calls:
-                self._stop_polling(call)
-            self._wake_a_leader()
-
-    async def _see_off(self, calls: Iterable[Call]) -> None:
-        """Undo what cancelled or interrupted callers will never know of: their places in line, and slots granted to them."""
+    def seen_off(self, calls: Iterable[Call]) -> None:
+        """Go on without callers that were cancelled: others may have counted on them to look or to lead."""
         for call in calls:
-            owner_id = call.operation.owner_id
-            if isinstance(call.operation, Release) and self._may_leave_something(call):
-                call.deadline = min(call.deadline, self._port.now() + LEAVING_S)
-                await self._until_answered(call)
-                continue
-            if not self._may_leave_something(call) or self._is_withdrawn(call):
-                call.attended = False
-                continue
-            await self._until_gone(call)
-            if isinstance(call.answer, Granted):
-                self._told.untell(call.answer)
-                await self._give_back(owner_id, call.answer.token, call.answer.fence)
-            for token, fence in tuple(call.tried) if call.error is not None else ():
-                self._told.owe(token, fence)
-                await self._give_back(owner_id, token, fence)
-
-    def _may_leave_something(self, call: Call) -> bool:
-        """Tell whether a call goes on without its caller. The release of a known hold does: nobody will ask for it again."""
-        match call.operation:
-            case Release(fence=fence):
-                return fence is not None
-            case Cancel(keep=keep):
-                return keep
-            case operation:
-                return isinstance(operation, Acquire)
-
-    def _is_withdrawn(self, call: Call) -> bool:
-        """Take a call back that has not been sent, and tell so. One that stands in line, or may, goes on."""
-        taken, goes_on = call.claim.take(), call.unsure or call.stood
-        if taken and goes_on:
-            call.claim.give()
-        return taken and not goes_on
-
-    async def _until_gone(self, call: Call) -> None:
-        """Give up a place in line, or learn what was handed to it; again and again while the database cannot tell."""
-        if call.answer is not None:
-            return
-        call.operation = Cancel(call.operation.owner_id, keep=True, unwanted=True)
-        call.stand_until = self._port.now()
-        call.deadline = until = call.stand_until + LEAVING_S
-        await self._until_answered(call)
-        while isinstance(call.error, Unavailable | HoldUnknown) and self._port.now() + LONGEST_BACKOFF_S < until:
-            await self._port.sleep(LONGEST_BACKOFF_S)
-            call.error, call.deadline, call.attended = None, until, True
-            self._put_back([call])
-            await self._until_answered(call)
-
-    async def _give_back(self, owner_id: str, token: int, fence: int) -> None:
-        """Release what nobody knows of, again and again while the database cannot."""
-        until = self._port.now() + LEAVING_S
-        while self._told.is_owed(token, fence):
-            undo = Call(self._port, Release(owner_id, fence), until)
-            undo.gives_back = token, fence
-            self._inbox.append(undo)
-            await self._until_answered(undo)
-            if undo.error is None or self._port.now() + LONGEST_BACKOFF_S > until:
-                return
-            await self._port.sleep(LONGEST_BACKOFF_S)
+            self._stop_polling(call)
+        self._wake_a_leader()
 
     # --- reading, planning, sending ----------------------------------------------------------------------------------
 
     async def _take_off(self, deadline: float) -> None:
         """Send the next batch, after reading what it needs; answer what needs none."""
-        self._put_back(self._line.leavers())
+        self._inbox.enter_again(self._line.leavers())
         await self._gather()
         try:
             state = await self._known_state(deadline)
@@ -261,16 +197,16 @@ class Bucket:
             return
         if state is None:
             return
-        calls = self._claimed_calls()
+        calls = self._inbox.claimed(self._told)
         try:
             planned = plan(state, [call.asked(state) for call in calls], self._setting())
             self._send(planned, [calls[index] for index, _ in planned.after])
         except BaseException:
-            self._put_back(reversed(calls))
+            self._inbox.enter_again(reversed(calls))
             raise
         for index, answer in planned.at_once:
             self._answer(calls[index], answer, state.as_of)
-        self._put_back(calls[index] for index in reversed(planned.later))
+        self._inbox.enter_again(calls[index] for index in reversed(planned.later))
 
     async def _gather(self) -> None:
         """Wait a moment for those whom the last batch answered: they come back all at once. A lone caller waits for none."""
@@ -280,30 +216,12 @@ class Bucket:
             if len(self._inbox) == here:
                 return
 
-    def _claimed_calls(self) -> list[Call]:
-        """Take everything out of the inbox that its caller has not given up; one that goes alone, alone."""
-        calls: list[Call] = []
-        while self._inbox and not (calls and (calls[0].alone or self._inbox[0].alone)):
-            call = self._inbox.popleft()
-            if not call.claim.take():
-                continue
-            if call.gives_back is not None and not self._told.is_owed(*call.gives_back):
-                call.succeed(NotHeld())  # meanwhile somebody was told that it holds this
-            else:
-                calls.append(call)
-        return calls
-
-    def _put_back(self, calls: Iterable[Call]) -> None:
-        for call in calls:
-            self._inbox.appendleft(call)
-            call.claim.give()
-
     def _fail_all(self, error: Exception) -> None:
         """Answer everybody who waits for the database now; those who stand in line go on doing so while that makes sense."""
         self._poll_due = False
         if isinstance(error, ClosedError):
             self._line.fail_all(error)
-        for call in self._claimed_calls():
+        for call in self._inbox.claimed(self._told):
             self._fail(call, error)
 
     def _fail(self, call: Call, error: Exception) -> None:
@@ -338,7 +256,7 @@ class Bucket:
             if self._state is None:
                 return None
             self._wanted, self._poll_due = _Wanted(look=False), False
-            self._put_back(self._line.tend(self._state))
+            self._inbox.enter_again(self._line.tend(self._state))
             if self._line.is_puzzled:
                 self._wanted, self._poll_due = _Wanted(), True
         if self._state.closed_ms is not None and self._state.closed_ms >= self.ref.created_ms:
@@ -354,10 +272,10 @@ class Bucket:
         if flight.pending is None and flight.is_for_nobody and not self._still_flies(flight):
             return
         try:
-            outcome = await self._outcome(flight, deadline)
+            outcome = await flight.outcome(self._port, deadline)
         except DatabaseError as error:
             if flight.unsure:  # this attempt came to nothing, an earlier one is still open
-                self._try_again_later(flight, answered=True)
+                flight.again_later(self._port.now(), self._dice(), answered=True)
             elif isinstance(error, StatementRejected) and len(flight.calls) > 1:
                 self._part(flight)
             else:
@@ -374,7 +292,7 @@ class Bucket:
                 self._lost(flight)
             case Unknown(answered=answered):
                 flight.unsure = True
-                self._try_again_later(flight, answered=answered)
+                flight.again_later(self._port.now(), self._dice(), answered=answered)
             case Refused() as refused if flight.unsure and flight.sent is flight.batch:
                 self._settled(flight, refused)
             case Refused() as refused:
@@ -391,28 +309,12 @@ class Bucket:
             flight.sent = killing
         return self._flight is not None
 
-    async def _outcome(self, flight: Flight, deadline: float) -> Outcome | None:
-        if flight.pending is None:
-            if (pause := min(flight.again_at, deadline) - self._port.now()) > 0:
-                await self._port.sleep(pause)
-            if self._port.now() < flight.again_at:
-                return None
-            flight.pending = self._port.begin_commit(flight.sent)
-        if not await flight.pending.wait(deadline - self._port.now()):
-            return None
-        pending, flight.pending = flight.pending, None
-        return pending.result()
-
     def _part(self, flight: Flight) -> None:
         """Plan the operations of a batch that the server rejects one by one: the rejection is the answer to one of them."""
         self._flight = None
         for call in flight.calls:
             call.alone = True
-        self._put_back(reversed(flight.calls))
-
-    def _try_again_later(self, flight: Flight, *, answered: bool) -> None:
-        flight.again_at = self._port.now() + pause_s(flight.attempts, self._dice(), answered=answered)
-        flight.attempts += 1
+        self._inbox.enter_again(reversed(flight.calls))
 
     def _settled(self, flight: Flight, refused: Refused) -> None:
         """An attempt before this one may have applied, or may yet: make it certain that it may not."""
@@ -421,7 +323,7 @@ class Bucket:
         elif (killing := kill(flight.batch, refused)) is not None:
             flight.sent, flight.attempts = killing, 0
         else:
-            self._try_again_later(flight, answered=True)
+            flight.again_later(self._port.now(), self._dice(), answered=True)
 
     def _landed(self, flight: Flight) -> None:
         self._flight, self._refusals = None, 0
@@ -450,7 +352,7 @@ class Bucket:
                     call.tried.add((answer.token, answer.fence))
                 elif isinstance(answer, Queued):
                     call.stood = True
-        self._put_back(call for call in reversed(flight.calls) if not call.done)
+        self._inbox.enter_again(call for call in reversed(flight.calls) if not call.done)
 
     def _corrected(self, flight: Flight, refused: Refused) -> bool:
         if self._state is None or self._refusals >= MOST_CORRECTIONS:
@@ -474,7 +376,7 @@ class Bucket:
         if isinstance(answer, Queued):
             call.stood = True
             if isinstance(call.operation, Cancel):  # cancelled meanwhile: it gives the place up at once
-                self._put_back([call])
+                self._inbox.enter_again([call])
             elif not call.done:  # one that was given up meanwhile leaves its place to its TTL
                 self._line.join(call, answer.ticket, true_at, kept=written)
             return

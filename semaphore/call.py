@@ -1,13 +1,10 @@
-"""An operation on its way through a bucket, and the batch that carries it."""
+"""An operation on its way through a bucket, and who waits for its answer."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from ..database import Batch, Outcome, Port
-from ..database.port import Pending
-from .operations import Answer, Granted, Operation
-from .plan import Ask, Plan
+from ..database import Port
+from .operations import Answer, Operation
+from .planned import Ask
 from .state import State
 
 
@@ -70,24 +67,3 @@ class Call:
         """Return it as a plan sees it. Only a serial reading proves what it does not show."""
         fresh = state.as_of >= self.arrived and state.serial
         return Ask(self.operation, fresh, self.unsure, frozenset(self.tried), self.stood)
-
-
-@dataclass(slots=True)
-class Flight:
-    """A batch on its way, until it is certain what became of it. `sent` is `batch`, or the one that makes it impossible."""
-
-    plan: Plan
-    calls: list[Call]
-    batch: Batch
-    sent: Batch
-    began_at: float
-    pending: Pending[Outcome] | None = None
-    unsure: bool = False
-    attempts: int = 0
-    again_at: float = 0.0
-
-    @property
-    def is_for_nobody(self) -> bool:
-        """Tell whether it would grant something, and all who asked for that have given up."""
-        grants = any(isinstance(answer, Granted) for _, answer in self.plan.after)
-        return grants and not self.plan.served and all(call.done for call in self.calls)

@@ -7,13 +7,13 @@ and a release to nobody name the last ticket, an enqueue the free mark too, and 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, islice
 
-from ..database import Value, Write, delete, insert, update
+from ..database import Value, delete, insert, update
 from ..database.batch import MOST_WRITES
 from ..owner import FREE
+from .line import Line
 from .operations import (
     Acquire,
     Answer,
@@ -32,85 +32,13 @@ from .operations import (
     Stay,
     Stayed,
 )
-from .rows import (
-    HEAD_KEY,
-    NO_TICKET,
-    QUEUE_KEY,
-    owner_key,
-    ticket_text,
-    token_key,
-    waiter_key,
-    waiting_owner_key,
-)
+from .planned import PROVISIONAL_S, Ask, Plan, Setting
+from .rows import owner_key, token_key
 from .state import State, Token, Waiter
 
-PROVISIONAL_S = 5  # how long a slot handed to another process waits for it to confirm
-WAITER_S = 30  # how long a waiter that nobody renews keeps its place
 MOST_BYTES = 64 * 1024
 NOT_LOOKED_FOR = -1
 ROOM = 8  # the writes that one more operation may take, the queue and head rows included
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """An operation as its bucket sees it. `fresh`: the state was read after it came, so that it may be told No.
-
-    `unsure`: an earlier attempt of it may have applied; `tried` has the tokens and versions that such attempts wrote.
-    `stood`: it has stood in line, so a slot that its owner holds was handed to it.
-    """
-
-    operation: Operation
-    fresh: bool = True
-    unsure: bool = False
-    tried: frozenset[tuple[int, int]] = frozenset()
-    stood: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """What a plan takes from its surroundings: who plans, the clocks, the next random mark, where to take tokens from."""
-
-    client_id: str
-    now: float
-    wall_ms: int
-    mark: int
-    place: int = 0
-    leases: Mapping[str, int | None] = field(default_factory=dict)  # of the owners that wait in this process
-
-
-@dataclass(slots=True)
-class Plan:
-    """A batch's writes, what they make of the state, and what each operation is answered.
-
-    `at_once` needs no write; `after` holds when the batch applied; `later` has the operations left for the next plan, and
-    `look` tells that some of those need a newer state first.
-    """
-
-    writes: list[Write] = field(default_factory=list)
-    tokens: dict[int, Token] = field(default_factory=dict)
-    joined: list[Waiter] = field(default_factory=list)
-    left: list[int] = field(default_factory=list)
-    last: int | None = None
-    mark: int | None = None
-    head: int | None = None
-    at_once: list[tuple[int, Answer]] = field(default_factory=list)
-    after: list[tuple[int, Answer]] = field(default_factory=list)
-    served: list[tuple[str, Granted]] = field(default_factory=list)  # owners that waited in this process
-    later: list[int] = field(default_factory=list)
-    look: bool = False
-
-    def apply(self, state: State) -> None:
-        """Make the state what the applied batch made of the partition."""
-        for ticket in self.left:
-            state.leave(ticket)
-        for number, token in self.tokens.items():
-            state.put(number, token)
-        for waiter in self.joined:
-            state.join(waiter)
-        state.last = state.last if self.last is None else self.last
-        if self.mark is not None:
-            state.mark, state.mark_is_ours = self.mark, True
-        state.head = state.head if self.head is None else self.head
 
 
 _Settle = Callable[[int, Ask], None]
@@ -131,8 +59,7 @@ class _Planner:
         self._released: list[tuple[int, str]] = []  # tokens given back in this batch, and by whom
         self._free = self._free_tokens()
         self._next_free: int | None = NOT_LOOKED_FOR
-        self._left: set[int] = set()  # the tickets that leave the line in this batch
-        self._names_last = self._names_mark = False
+        self._line = Line(state, setting, self._plan)
         self._bytes = 0
         self._served: set[int] = set()  # acquires that were answered by serving the line
 
@@ -143,8 +70,7 @@ class _Planner:
         self._each((Stay, Acquire), self._settle_new)
         for number, owner_id in self._released:
             self._release_to_nobody(number, owner_id)
-        self._write_queue_row()
-        self._write_head_row()
+        self._line.write_rows()
         return self._plan
 
     def _each(self, kinds: tuple[type, ...], settle: _Settle) -> None:
@@ -171,7 +97,7 @@ class _Planner:
         number = state.held.get(operation.owner_id)
         if number is None and isinstance(operation, Release) and self._is_left_behind(operation.owner_id):
             self._touch(operation.owner_id)
-            self._dequeue(state.line[state.waiting[operation.owner_id]])
+            self._line.leave(state.line[state.waiting[operation.owner_id]])
             self._plan.after.append((index, NotHeld()))
         elif number is None:
             gone = Released(None) if isinstance(operation, Release) and ask.unsure else NotHeld()
@@ -208,7 +134,7 @@ class _Planner:
             self._no(index, ask, Cancelled(0 if ask.unsure and number is None else None))
             return
         self._touch(ask.operation.owner_id)
-        self._dequeue(self._state.line[ticket])
+        self._line.leave(self._state.line[ticket])
         self._plan.after.append((index, Cancelled(ticket)))
 
     # --- the line ----------------------------------------------------------------------------------------------------
@@ -219,12 +145,12 @@ class _Planner:
             return
         asked = {a.operation.owner_id: i for i, a in enumerate(self._asks) if isinstance(a.operation, Acquire)}
         for waiter in sorted(self._state.line.values(), key=lambda w: w.ticket):
-            if waiter.ticket in self._left:
+            if self._line.has_left(waiter.ticket):
                 continue
             has_slot = waiter.owner_id in self._state.held  # by another way
             if not (has_slot or self._grantable()) or not self._has_room(Acquire(waiter.owner_id)):
                 return
-            self._dequeue(waiter)
+            self._line.leave(waiter)
             if not has_slot:
                 self._serve(waiter, asked.get(waiter.owner_id))
 
@@ -242,13 +168,6 @@ class _Planner:
         if owner_id in leases:
             self._plan.served.append((owner_id, granted))
 
-    def _dequeue(self, waiter: Waiter) -> None:
-        self._left.add(waiter.ticket)
-        self._plan.left.append(waiter.ticket)
-        key = waiter_key(waiter.ticket, waiter.client_id)
-        self._plan.writes.append(delete(key, expect={"holder": (waiter.owner_id,)}))
-        self._plan.writes.append(delete(waiting_owner_key(waiter.owner_id)))
-
     # --- newcomers ---------------------------------------------------------------------------------------------------
 
     def _settle_new(self, index: int, ask: Ask) -> None:
@@ -261,20 +180,21 @@ class _Planner:
                 self._acquire_again(index, ask, operation, number)
             elif ticket is not None:
                 self._acquire_waiting(index, ask, operation, state.line[ticket])
-            elif self._line_is_empty() and self._grantable():
-                self._names_last = True
+            elif self._line.is_empty and self._grantable():
+                self._line.names_last = True
                 self._plan.after.append((index, self._grant(operation.owner_id, operation.lease_s)))
             elif operation.wait and state.mark_is_ours:
                 self._later(index)
             elif operation.wait:
-                self._plan.after.append((index, self._enqueue(operation.owner_id)))
+                self._touch(operation.owner_id)
+                self._plan.after.append((index, self._line.join(operation.owner_id)))
             else:
                 self._full(index, ask)
 
     def _full(self, index: int, ask: Ask) -> None:
         """Tell that no slot is free: where this very batch takes the last one, only when it has applied."""
         taken = sum(self._state.tokens[number].holder is None for number in self._plan.tokens)
-        answer = Full(len(self._state.held) + taken, self._waiting_count())
+        answer = Full(len(self._state.held) + taken, self._line.count)
         if taken and ask.fresh:
             self._plan.after.append((index, answer))
         else:
@@ -295,49 +215,21 @@ class _Planner:
 
     def _acquire_waiting(self, index: int, ask: Ask, operation: Acquire, waiter: Waiter) -> None:
         if not operation.wait:
-            self._no(index, ask, Full(len(self._state.held), self._waiting_count()))
+            self._no(index, ask, Full(len(self._state.held), self._line.count))
         elif waiter.client_id == self._setting.client_id:
             self._plan.at_once.append((index, Queued(waiter.ticket)))
         else:
-            self._take_over(waiter)
+            self._touch(waiter.owner_id)
+            self._line.take_over(waiter)
             self._plan.after.append((index, Queued(waiter.ticket)))
 
-    def _enqueue(self, owner_id: str) -> Queued:
-        """Stand at the end of the line. The free mark says that no slot has become free since we saw none."""
-        self._names_last = self._names_mark = True
-        self._touch(owner_id)
-        ticket = (self._state.last if self._plan.last is None else self._plan.last) + 1
-        self._plan.last = ticket
-        self._insert_waiter(Waiter(ticket, self._setting.client_id, owner_id, self._setting.wall_ms), new=True)
-        return Queued(ticket)
-
-    def _take_over(self, waiter: Waiter) -> None:
-        """Keep a place that another client's process stood in for the same owner."""
-        self._touch(waiter.owner_id)
-        old = waiter_key(waiter.ticket, waiter.client_id)
-        self._plan.writes.append(delete(old, expect={"holder": (waiter.owner_id,)}))
-        self._insert_waiter(replace(waiter, client_id=self._setting.client_id), new=False)
-
     def _stay(self, index: int, ask: Ask, ticket: int | None) -> None:
-        if ticket is None or ticket in self._left:
+        if ticket is None or self._line.has_left(ticket):
             self._no(index, ask, Cancelled(None))
             return
-        waiter = self._state.line[ticket]
-        self._touch(waiter.owner_id)
-        key = waiter_key(ticket, waiter.client_id)
-        self._plan.writes += [
-            update(key, {"holder": waiter.owner_id}, expect={"holder": (waiter.owner_id,)}, ttl_s=WAITER_S),
-            insert(key, {"updated_time": waiter.since_ms}, ttl_s=WAITER_S),
-            insert(waiting_owner_key(waiter.owner_id), {"holder": ticket_text(ticket)}, ttl_s=WAITER_S),
-        ]
+        self._touch(ask.operation.owner_id)
+        self._line.stay(self._state.line[ticket])
         self._plan.after.append((index, Stayed()))
-
-    def _insert_waiter(self, waiter: Waiter, *, new: bool) -> None:
-        key, values = waiter_key(waiter.ticket, waiter.client_id), _waiter_values(waiter)
-        ticket = {"holder": ticket_text(waiter.ticket)}
-        self._plan.writes.append(insert(key, values, absent=True, ttl_s=WAITER_S))
-        self._plan.writes.append(insert(waiting_owner_key(waiter.owner_id), ticket, absent=new, ttl_s=WAITER_S))
-        self._plan.joined.append(waiter)
 
     # --- token rows --------------------------------------------------------------------------------------------------
 
@@ -361,7 +253,7 @@ class _Planner:
         return Granted(number, version)
 
     def _release_to_nobody(self, number: int, owner_id: str) -> None:
-        self._names_last = True
+        self._line.names_last = True
         self._plan.mark = self._setting.mark
         self._write_token(number, FREE, self._next_version(number), (owner_id,), None)
 
@@ -395,29 +287,6 @@ class _Planner:
         self._plan.writes.append(insert(owner_key(owner_id), values, ttl_s=lease_s))
         self._plan.tokens[number] = Token(owner_id, token.version, self._end_of(lease_s), self._setting.mark)
 
-    # --- the queue and head rows -------------------------------------------------------------------------------------
-
-    def _write_queue_row(self) -> None:
-        """Name the last ticket, by writing it again or the next one: nobody queued since the state was read."""
-        if not self._names_last:
-            return
-        state, values = self._state, {"holder": ticket_text(self._plan.last or self._state.last)}
-        seen: tuple[Value, ...] = (NO_TICKET, None) if state.last == 0 else (ticket_text(state.last),)
-        expect: dict[str, tuple[Value, ...]] = {"holder": seen}
-        if self._names_mark:
-            expect["held_token"] = (state.mark,)
-        marked = {} if self._plan.mark is None else {"held_token": self._plan.mark}
-        self._plan.writes.append(update(QUEUE_KEY, {**values, **marked}, expect=expect))
-
-    def _write_head_row(self) -> None:
-        """Move the head to the last of those who left from the front, so that nobody reads their tombstones again."""
-        for ticket in sorted(self._state.line) if self._left else ():
-            if ticket not in self._left:
-                break
-            self._plan.head = ticket
-        if self._plan.head is not None:
-            self._plan.writes.append(update(HEAD_KEY, {"holder": ticket_text(self._plan.head)}))
-
     # --- small things ------------------------------------------------------------------------------------------------
 
     def _no(self, index: int, ask: Ask, answer: Answer) -> None:
@@ -440,12 +309,6 @@ class _Planner:
     def _touch(self, owner_id: str) -> None:
         self._busy.add(owner_id)
 
-    def _line_is_empty(self) -> bool:
-        return not self._plan.joined and len(self._left) == len(self._state.line)
-
-    def _waiting_count(self) -> int:
-        return len(self._state.line) - len(self._plan.left) + len(self._plan.joined)
-
     def _take_free(self) -> int:
         assert self._next_free is not None
         number, self._next_free = self._next_free, NOT_LOOKED_FOR
@@ -462,7 +325,3 @@ class _Planner:
 
     def _end_of(self, lease_s: int | None) -> float | None:
         return None if lease_s is None else self._setting.now + lease_s
-
-
-def _waiter_values(waiter: Waiter) -> dict[str, Value]:
-    return {"holder": waiter.owner_id, "updated_time": waiter.since_ms}

@@ -8,7 +8,7 @@ from ..database import Port
 from .call import Call
 from .errors import WaitCancelled
 from .operations import Acquire, Cancel, Cancelled, Granted, Stay
-from .plan import PROVISIONAL_S, WAITER_S
+from .planned import PROVISIONAL_S, WAITER_S
 from .state import State
 
 SHORTEST_POLL_S, LONGEST_POLL_S = 0.02, 0.25

@@ -39,9 +39,13 @@ class Process:
         """Wait for the next thing that it has done."""
         assert self.popen.stdout is not None
         line = self.popen.stdout.readline()
-        assert line, f"the process ended with {self.popen.wait()}"
+        assert line, f"the process ended with {self.popen.wait()}: {self._last_words()}"
         heard: dict[str, Any] = json.loads(line)
         return heard
+
+    def _last_words(self) -> str:
+        assert self.popen.stderr is not None
+        return self.popen.stderr.read()
 
     def does(self, word: str) -> dict[str, Any]:
         """Tell it what to do, and wait until it is done."""

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from slotkeeper.database import Value, Write, delete, insert, update
 from slotkeeper.owner import FREE
 from slotkeeper.semaphore.operations import Answer, Operation
-from slotkeeper.semaphore.plan import Ask, Plan, Setting, plan
+from slotkeeper.semaphore.plan import plan
+from slotkeeper.semaphore.planned import Ask, Plan, Setting
 from slotkeeper.semaphore.rows import (
     HEAD_KEY,
     NO_TICKET,

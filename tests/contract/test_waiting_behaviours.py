@@ -20,7 +20,7 @@ from slotkeeper.owner import Owner
 from slotkeeper.semaphore import NotAcquired, WaitCancelled, domain_id, metadata, plan, waiting
 from slotkeeper.semaphore.layout import BucketRef
 from slotkeeper.semaphore.operations import Acquire
-from slotkeeper.semaphore.plan import Ask, Setting
+from slotkeeper.semaphore.planned import Ask, Setting
 from slotkeeper.semaphore.reading import look
 from slotkeeper.semaphore.rows import TOKENS
 

@@ -22,7 +22,7 @@ from slotkeeper.owner import Owner
 from slotkeeper.semaphore import Client, HoldUnknown, settle
 from slotkeeper.semaphore.core import Core
 from slotkeeper.semaphore.operations import Full, Granted, Released, Stale
-from slotkeeper.semaphore.plan import PROVISIONAL_S
+from slotkeeper.semaphore.planned import PROVISIONAL_S
 
 SHORT_S, LONG_S = 0.2, 30.0
 SOON_S = 5.0  # far shorter than LONG_S, far longer than an answer takes

@@ -45,7 +45,8 @@ from slotkeeper.semaphore.operations import (
     Stay,
     Stayed,
 )
-from slotkeeper.semaphore.plan import PROVISIONAL_S, WAITER_S, Ask, Setting, plan
+from slotkeeper.semaphore.plan import plan
+from slotkeeper.semaphore.planned import PROVISIONAL_S, WAITER_S, Ask, Setting
 from slotkeeper.semaphore.rows import (
     TOKENS,
     owner_key,

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from slotkeeper.database import Applied
 from slotkeeper.owner import FREE
 from slotkeeper.semaphore.operations import Acquire, Cancel, Full, Granted, Operation, Release, Renew, Stay
-from slotkeeper.semaphore.plan import Ask, Plan, Setting, plan
+from slotkeeper.semaphore.plan import plan
+from slotkeeper.semaphore.planned import Ask, Plan, Setting
 from slotkeeper.semaphore.rows import OWNER, TOKEN, WAITER, WAITING_OWNER, owner_key, waiter_key, waiting_owner_key
 from slotkeeper.semaphore.state import State
 

@@ -9,7 +9,8 @@ from contract.partition import Partition
 
 from slotkeeper.database import Applied, Outcome
 from slotkeeper.semaphore.operations import Acquire, Cancel, Operation, Release, Renew, Stay
-from slotkeeper.semaphore.plan import Ask, Plan, Setting, plan
+from slotkeeper.semaphore.plan import plan
+from slotkeeper.semaphore.planned import Ask, Plan, Setting
 from slotkeeper.semaphore.state import State
 
 Asked = Sequence[Operation]

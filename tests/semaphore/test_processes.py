@@ -19,7 +19,7 @@ from slotprocess import Process, process
 from slotkeeper import schema
 from slotkeeper.database import Store, open_store
 from slotkeeper.semaphore import Client, domain_id
-from slotkeeper.semaphore.plan import PROVISIONAL_S
+from slotkeeper.semaphore.planned import PROVISIONAL_S
 
 LEASE_S = 2
 Record = Callable[[str, object], None]

@@ -11,7 +11,8 @@ from slotkeeper.database import Expect, Write
 from slotkeeper.database.simulated import Rows, SimulatedStore
 from slotkeeper.semaphore import bucket
 from slotkeeper.semaphore.operations import Acquire, Cancel
-from slotkeeper.semaphore.plan import Ask, _Planner
+from slotkeeper.semaphore.plan import _Planner
+from slotkeeper.semaphore.planned import Ask
 from slotkeeper.semaphore.rows import QUEUE, TOKEN
 
 
