@@ -45,7 +45,7 @@ class Group(_Sectioned, click.Group):
 class LateGroup(Group):
     """A group that imports a command when it is called. Until then it knows its name, its one line and its module.
 
-    A module's command has the name that users type, and so has the module, unless `modules` says otherwise.
+    A module's command has the name that users type, or that and a _, and so has the module, unless `modules` says otherwise.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class LateGroup(Group):
         if cmd_name not in self.late:
             return None
         module = import_module(f".{self.modules.get(cmd_name, cmd_name)}", __package__)
-        command = getattr(module, cmd_name)
+        command = getattr(module, cmd_name, None) or getattr(module, f"{cmd_name}_")
         assert isinstance(command, click.Command)
         return command
 

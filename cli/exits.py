@@ -37,6 +37,10 @@ class NotHeld(SlotkeeperError):
     """The owner holds nothing, and waits for nothing, that could have been given up. Nothing was changed."""
 
 
+class NothingToClaim(SlotkeeperError):
+    """No task can be claimed now. Wait for one with --wait, or come back later."""
+
+
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C while a change was on its way; its text says how to find out what became of it."""
 
@@ -47,6 +51,7 @@ CODES: Mapping[str, Exit] = {
     "CommandNotExecutable": Exit.NOT_EXECUTABLE,
     "CommandNotFound": Exit.NO_COMMAND,
     "NotHeld": Exit.LOST,
+    "NothingToClaim": Exit.NOT_ACQUIRED,
     "SlotkeeperError": Exit.UNEXPECTED,
     # owner
     "OwnerIdError": Exit.USAGE,
@@ -66,6 +71,15 @@ CODES: Mapping[str, Exit] = {
     "SchemaLocked": Exit.NOT_ACQUIRED,
     "SchemaLockLost": Exit.LOST,
     "SchemaUnsettled": Exit.UNKNOWN,
+    # locktable
+    "BadLockRequest": Exit.USAGE,
+    "LockHeld": Exit.NOT_ACQUIRED,
+    "TakenOver": Exit.NOT_ACQUIRED,
+    "AlreadyReleased": Exit.LOST,
+    "LockAccessDenied": Exit.UNAVAILABLE,
+    "LockLost": Exit.LOST,
+    "LockUnavailable": Exit.UNAVAILABLE,
+    "LockUnknown": Exit.UNKNOWN,
     # semaphore
     "SemaphoreError": Exit.UNEXPECTED,
     "BadLease": Exit.USAGE,
@@ -79,6 +93,7 @@ CODES: Mapping[str, Exit] = {
     "OutcomeUnknown": Exit.UNKNOWN,
     # taskstore
     "TaskStoreError": Exit.UNEXPECTED,
+    "AccessDenied": Exit.UNAVAILABLE,
     "UpdateError": Exit.LOST,
     "Fenced": Exit.LOST,
     "StoreBusy": Exit.UNAVAILABLE,

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from .options import Choices
 
-PASSWORDS = ("SLOTKEEPER_PASSWORD", "CASSANDRA_PASSWORD")
+PASSWORDS = ("SLOTKEEPER_PASSWORD", "CASSANDRA_PASSWORD", "SLOTKEEPER_TASKS_TOKEN")
 IN_URL = re.compile(r"//[^/@]*?:(?P<login>.+)@|[?&]password=(?P<option>[^&]+)", re.DOTALL)
 SHORTEST = 3  # a shorter one would be found in half of all words, and hides nothing
 

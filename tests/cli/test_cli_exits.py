@@ -18,10 +18,11 @@ import slotkeeper.taskstore
 import slotkeeper.web.failures
 import slotkeeper.web.reading
 import slotkeeper.web.serving
+import slotkeeper.taskstore.remote
 import slotkeeper.web.tokens
 from slotkeeper import Client, SlotkeeperError
 from slotkeeper.cli.child import CommandNotExecutable, CommandNotFound
-from slotkeeper.cli.exits import CODES, Exit, NotHeld, code_of
+from slotkeeper.cli.exits import CODES, Exit, NotHeld, NothingToClaim, code_of
 from slotkeeper.database import errors as database_errors
 from slotkeeper.database.errors import Unavailable
 
@@ -41,7 +42,8 @@ EXPECTED = {
     " CallError CallerClosed Gone Interrupted JournalDamaged JournalError Problem Quarantine StoreClosed TaskStoreError"
     " SemaphoreError NoSuchSemaphore SemaphoreExists SemaphoreHeld RowsDisagree",
 }
-CODE_OF = {name: code for code, names in EXPECTED.items() for name in names.split()}
+REMOTE = {6: "AccessDenied ServiceUnreachable", 3: "NothingToClaim", 1: "BadAnswer ForkedClient"}  # at a task service
+CODE_OF = {name: code for table in (EXPECTED, REMOTE) for code, names in table.items() for name in names.split()}
 MODULES = (
     slotkeeper.owner,
     slotkeeper.schema,
@@ -57,11 +59,12 @@ MODULES = (
 
 def errors() -> Iterator[type[SlotkeeperError]]:
     """Yield every error that a package can raise."""
+    slotkeeper.taskstore.remote,
     found = {value for module in MODULES for value in vars(module).values() if isinstance(value, type)}
     yield from sorted(
         {
             error
-            for error in found | {NotHeld, CommandNotFound, CommandNotExecutable}
+            for error in found | {NotHeld, NothingToClaim, CommandNotFound, CommandNotExecutable}
             if issubclass(error, SlotkeeperError)
         },
         key=lambda error: error.__name__,
