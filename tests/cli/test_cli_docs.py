@@ -29,8 +29,8 @@ def parsed(line: str) -> list[str]:
         assert below is not None, line
         found = below
     found.make_context(path[-1], args, resilient_parsing=True)
-    missing = [param.name for param in found.params if param.required and param.opts[0].startswith("-")]
-    assert all(f"--{name}" in line for name in missing), line
+    needed = [param.opts[0] for param in found.params if param.required and param.opts[0].startswith("-")]
+    assert all(name in line for name in needed), line
     return path
 
 
