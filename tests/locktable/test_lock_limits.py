@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from locktables import THEN, Hands, Scheduled, Tables, known, raised, table
@@ -115,7 +116,7 @@ def test_names_that_a_lock_can_have(name: str, tables: Tables) -> None:
     ],
     ids=str,
 )
-def test_what_no_request_can_say_is_refused(bad: dict[str, object], tables: Tables) -> None:
+def test_what_no_request_can_say_is_refused(bad: dict[str, Any], tables: Tables) -> None:
     with pytest.raises(BadLockRequest) as refused:
         tables.take(**bad)
     assert isinstance(refused.value, ValueError)
@@ -229,7 +230,8 @@ def test_renewals_leave_one_entry_a_lock() -> None:
 
 
 def test_leases_end_in_order_whatever_was_done_to_them() -> None:
-    dice, leases, plain = random.Random(7), Leases(by_name), {}
+    dice, leases = random.Random(7), Leases(by_name)
+    plain: dict[str, int] = {}
     for now in range(3000):
         name, until = str(dice.randrange(40)), now + dice.randrange(1, 50)
         if dice.random() < 0.2:

@@ -97,6 +97,19 @@ def test_who_is_left_keeps_the_time_when_the_first_has_gone(scheduled: Scheduled
     assert second.value.waited_s == pytest.approx(10)
 
 
+def test_whoever_comes_first_then_keeps_the_time_of_a_shorter_lease(scheduled: Scheduled) -> None:
+    long = scheduled.take("a", lease_s=600)
+    _, gone, last = scheduled.wait("a", lease_s=1), scheduled.wait("a"), scheduled.wait("a")
+    scheduled.do(scheduled.locks.release("a", long.id))
+    scheduled.go_on(0.5)
+
+    scheduled.scheduler.cancel(gone, Gone())
+    scheduled.go_on(0.5)
+
+    assert last.is_done
+    assert last.value.waited_s == pytest.approx(1)
+
+
 def test_a_repeated_call_takes_over_the_place_in_line(tables: Tables) -> None:
     lock = tables.take("a")
     mine, other = tables.wait("a", request="r1"), tables.wait("a", request="r2")
@@ -195,10 +208,12 @@ async def test_cancelled_at_any_point_a_task_leaves_nothing_behind(rounds: int) 
     await table.rebuild(0, [])
     lock = (await table.acquire(Request("a"))).lock
     waiting = asyncio.ensure_future(table.acquire(Request("a", wait_s=LONG_S)))
-    steps = [lambda: asyncio.sleep(0), lambda: table.release("a", lock.id), *[lambda: asyncio.sleep(0)] * 4]
 
-    for step in steps[:rounds]:
-        await step()
+    for number in range(rounds):
+        if number == 1:
+            await table.release("a", lock.id)
+        else:
+            await asyncio.sleep(0)
     was_answered = waiting.done()
     waiting.cancel()
     await asyncio.wait([waiting])

@@ -248,8 +248,8 @@ class TableMachine(RuleBasedStateMachine):
     def rebuild(self, data: st.DataObject, is_late: bool) -> None:
         """Rebuild the table, from nodes that may not have heard of all that happened."""
         locks, model = self.scheduled.locks, self.model
-        told = [*self.scheduled.do(locks.granted()), *data.draw(st.lists(st.sampled_from(self.known or [None])))]
-        told = [lock for lock in told if lock is not None]
+        stale = data.draw(st.lists(st.sampled_from(self.known))) if self.known else []
+        told = [*self.scheduled.do(locks.granted()), *stale]
         conflicts = self.scheduled.do(locks.rebuild(locks.generation - is_late, told))
         if is_late:
             assert conflicts is None
