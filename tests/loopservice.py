@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import httpx2
+from taskstores import FailingJournal
 
 from slotkeeper.taskstore import AsyncTaskStore, Journal
+from slotkeeper.taskstore.record import Record
 from slotkeeper.taskstore.service import Limits, application
 from slotkeeper.web.serving import Certificate, Server, address_of, bound
 from slotkeeper.web.stopping import Stopping
 
 BOUND_S = 30.0
+
+
+class Holding(FailingJournal):
+    """A journal whose appends take until they are let go. `held` tells that one has begun."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.held, self.go = asyncio.Event(), asyncio.Event()
+
+    async def append(self, records: Sequence[Record], deadline: float) -> None:
+        """Append when it is let go."""
+        self.held.set()
+        await self.go.wait()
+        await super().append(records, deadline)
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from .stopping import Stopping
 from .tokens import Guard
 
 READY_S = 5.0
+CUT_OFF = "The service stopped before this was done. It may have happened, or not: look before you repeat it."
 REST = "rest"  # in a path: `{name:rest}` is all that follows
 Handle = Callable[[Request], Awaitable[Response]]
 Sort = Callable[[SlotkeeperError], Response | None]
@@ -91,7 +92,7 @@ class Service:
 
         openapi = Endpoint("GET", "/openapi.json", described, "This description.")
         app = Starlette(
-            routes=[_route(endpoint) for endpoint in (*everything, openapi)],
+            routes=[self._route(endpoint) for endpoint in (*everything, openapi)],
             exception_handlers={
                 HTTPException: told,
                 Exception: told,
@@ -125,6 +126,20 @@ class Service:
     async def _metrics(self, request: Request) -> Response:
         return Response(self.metrics.text(), media_type=measuring.MEDIA_TYPE)
 
+    def _route(self, endpoint: Endpoint) -> Route:
+        """Return a framework's route. It tells the metrics its name, and answers even when it is cut off."""
+
+        async def run(request: Request) -> Response:
+            request.scope[measuring.ROUTE] = endpoint.template
+            try:
+                return await endpoint.handle(request)
+            except asyncio.CancelledError:
+                if not self.stopping:
+                    raise
+                return refusal(Problem(504, "outcome-unknown", CUT_OFF))
+
+        return Route(endpoint.path, run, methods=[endpoint.method])
+
     async def _sorted(self, request: Request, error: Exception) -> Response:
         found = self.sorted_error(error) if isinstance(error, SlotkeeperError) else None
         if found is None:
@@ -142,13 +157,3 @@ async def responded(carried_out: Awaitable[Response], sorted_error: Sort) -> Res
         if (response := sorted_error(error)) is None:
             raise
         return response
-
-
-def _route(endpoint: Endpoint) -> Route:
-    """Return a framework's route that tells the metrics its name."""
-
-    async def run(request: Request) -> Response:
-        request.scope[measuring.ROUTE] = endpoint.template
-        return await endpoint.handle(request)
-
-    return Route(endpoint.path, run, methods=[endpoint.method])

@@ -19,6 +19,7 @@ from ..errors import SlotkeeperError
 from .stopping import Stopping
 
 GRACE_S = 30
+LINGER_S = 1.0
 LONGEST_HEAD = 64 << 10  # of a request, its path included: a group's name may be long, and a list of ids
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -113,6 +114,14 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
         self._announce()
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop, and wait for none that does not say goodbye."""
+        hanging_up = asyncio.create_task(self._hang_up())
+        try:
+            await super().shutdown(sockets)
+        finally:
+            hanging_up.cancel()
+
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Let signals stop it. It then has ended as it should: they are not raised again."""
@@ -133,6 +142,15 @@ class Server(uvicorn.Server):
         self.force_exit = self.should_exit
         self.should_exit = True
         self._stopping.set()
+
+    async def _hang_up(self) -> None:
+        """End connections that carry no request: one with TLS waits for its peer to end it too, and an idle peer does not."""
+        while self._context is not None:
+            await asyncio.sleep(LINGER_S)
+            connections: list[Any] = list(self.server_state.connections)
+            for connection in connections:
+                if connection.cycle is None or connection.cycle.response_complete:
+                    connection.transport.abort()
 
     def _secure(self, config: uvicorn.Config, default: Callable[[], ssl.SSLContext]) -> ssl.SSLContext:
         assert self._context is not None

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 
 import httpx2
 import pytest
-from loopservice import on_loop
+from loopservice import Holding, on_loop
 from taskstores import FailingJournal
 
 from slotkeeper.database import Unavailable
@@ -24,26 +23,11 @@ from slotkeeper.taskstore import (
     TaskStoreError,
 )
 from slotkeeper.taskstore.journal import Unsettled
-from slotkeeper.taskstore.record import Record
 from slotkeeper.taskstore.service.failures import answered_error
 from slotkeeper.taskstore.wire import PROBLEMS
 
 ADD = {"clientid": 7, "adds": [{"group": "g"}]}
 PREFIX = "urn:slotkeeper:problem:"
-
-
-class Holding(FailingJournal):
-    """A journal whose appends take until they are let go."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.held, self.go = asyncio.Event(), asyncio.Event()
-
-    async def append(self, records: Sequence[Record], deadline: float) -> None:
-        """Append when it is let go; the engine's reservations are not held up."""
-        self.held.set()
-        await self.go.wait()
-        await super().append(records, deadline)
 
 
 def problem(said: httpx2.Response) -> str:
@@ -130,9 +114,14 @@ async def test_a_store_that_is_closed_is_not_ready() -> None:
         assert {(said.status_code, problem(said)) for said in answers} == {(503, "store-closed")}
 
 
+def surprise() -> float:
+    """Draw no lot."""
+    raise KeyError("surprise")
+
+
 async def test_a_store_that_was_interrupted_is_not_ready() -> None:
     claim = {"clientid": 7, "group": "g", "duration": 1}
-    async with on_loop(dice=lambda: {}["surprise"]) as service:
+    async with on_loop(dice=surprise) as service:
         await service.http.post("/update", json={"clientid": 7, "adds": [{"group": "g"}] * 2})
         said = await service.http.post("/claim", json=claim)
         assert (said.status_code, problem(said)) == (500, "unexpected")
