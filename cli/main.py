@@ -18,6 +18,7 @@ COMMANDS = {
     "schema": "Create the keyspace and its tables, and bring them up to date.",
     "semaphore": "Create semaphores, acquire and release their slots.",
     "tasks": "Serve a task store, and look after its journal.",
+    "lock": "Hold cluster locks, and run the service that grants them.",
     "owner": "Spell owner ids, and tell which bucket they lead to.",
     "demo": "Watch workers share a few slots.",
     "doctor": "Check the database, and say what to do about it.",

@@ -11,14 +11,17 @@ import pytest
 from click.exceptions import Exit as ClickExit
 from commandline import PATIENCE_S, Run
 
+import slotkeeper.locktable
+import slotkeeper.locktable.node.errors
+import slotkeeper.locktable.remote
 import slotkeeper.owner
 import slotkeeper.schema
 import slotkeeper.semaphore
 import slotkeeper.taskstore
+import slotkeeper.taskstore.remote
 import slotkeeper.web.failures
 import slotkeeper.web.reading
 import slotkeeper.web.serving
-import slotkeeper.taskstore.remote
 import slotkeeper.web.tokens
 from slotkeeper import Client, SlotkeeperError
 from slotkeeper.cli.child import CommandNotExecutable, CommandNotFound
@@ -28,27 +31,35 @@ from slotkeeper.database.errors import Unavailable
 
 EXPECTED = {
     2: "BadAddress BadCertificate BadJournal BadToken BadTokenFile BadTrust BadWorker TokenNeeded"
+    " BadLockRequest NoName"
     " SettingsError BadLease BadName BadSize OwnerIdError OwnerTooLong ReservedOwner OwnerFieldError NoBucket",
-    3: "JournalLocked NotAcquired WaitCancelled SchemaLocked",
-    4: "ClaimLost Fenced UpdateError NotHeld LeaseLost StaleFence SchemaLockLost",
+    3: "JournalLocked LockHeld NotAcquired TakenOver WaitCancelled SchemaLocked",
+    4: "AlreadyReleased ClaimLost Fenced LockLost UpdateError NotHeld LeaseLost StaleFence SchemaLockLost",
     5: "SchemaError VersionError SchemaMissing SchemaTooOld SchemaTooNew UnknownVersion ConsistencyMismatch"
     " SchemaConflict KeyspaceMissing TableMissing",
     6: "Unavailable LoginRefused SchemaNotAgreed StoreFull BeingDeleted"
-    " CannotListen JournalFailed JournalFull NotSent StoreBusy",
+    " CannotListen JournalFailed JournalFull NotSent StoreBusy"
+    " FencesUsedUp GrantLate LimitReached LockAccessDenied LockUnavailable NoSpeaker NodeLeaving NotRebuilt NotTheSpeaker"
+    " Outdated ServiceUnreachable Unreachable",
     126: "CommandNotExecutable",
     127: "CommandNotFound",
-    7: "AnswerLost OutcomeUnknown ChangeUnknown HoldUnknown SchemaUnsettled",
+    7: "AnswerLost LockUnknown OutcomeUnknown ChangeUnknown HoldUnknown SchemaUnsettled",
     1: "SlotkeeperError DatabaseError StatementRejected StoreDamaged ClosedError ForkedError"
     " CallError CallerClosed Gone Interrupted JournalDamaged JournalError Problem Quarantine StoreClosed TaskStoreError"
-    " SemaphoreError NoSuchSemaphore SemaphoreExists SemaphoreHeld RowsDisagree",
+    " SemaphoreError NoSuchSemaphore SemaphoreExists SemaphoreHeld RowsDisagree"
+    " BadEpoch BadLockAnswer ForkedLockClient LockClientClosed LockError",
 }
 REMOTE = {6: "AccessDenied ServiceUnreachable", 3: "NothingToClaim", 1: "BadAnswer ForkedClient"}  # at a task service
 CODE_OF = {name: code for table in (EXPECTED, REMOTE) for code, names in table.items() for name in names.split()}
 MODULES = (
+    slotkeeper.locktable,
+    slotkeeper.locktable.node.errors,
+    slotkeeper.locktable.remote,
     slotkeeper.owner,
     slotkeeper.schema,
     slotkeeper.semaphore,
     slotkeeper.taskstore,
+    slotkeeper.taskstore.remote,
     slotkeeper.web.failures,
     slotkeeper.web.reading,
     slotkeeper.web.serving,
@@ -59,7 +70,6 @@ MODULES = (
 
 def errors() -> Iterator[type[SlotkeeperError]]:
     """Yield every error that a package can raise."""
-    slotkeeper.taskstore.remote,
     found = {value for module in MODULES for value in vars(module).values() if isinstance(value, type)}
     yield from sorted(
         {
