@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -16,6 +17,12 @@ def test_the_package_tells_a_story_that_runs() -> None:
     results = doctest.testmod(locktable)
     assert results.attempted > 0
     assert results.failed == 0
+
+
+def test_the_documented_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (Path(__file__).parents[2] / "docs/locktable.md").read_text()
+    exec(text.split("```python\n")[1].split("```")[0], {})
+    assert capsys.readouterr().out.startswith("lock network/blue is held by job 7 until 20")
 
 
 # --- what the reference's tests pin -------------------------------------------------------------------------------------
