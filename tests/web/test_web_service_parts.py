@@ -59,7 +59,7 @@ def test_a_token_is_long_and_one_word_of_ascii(tmp_path: Path, text: str) -> Non
 
     with pytest.raises(BadTokenFile, match="at least 16") as of_file:
         read_token(path)
-    with pytest.raises(BadTokenFile, match="THERE holds no token.* at least 16") as of_variable:
+    with pytest.raises(BadTokenFile, match=r"THERE holds no token.* at least 16") as of_variable:
         checked_token(text, "THERE")
     assert not text or text not in f"{of_file.value} {of_variable.value}"
 
