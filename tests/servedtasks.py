@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from slotkeeper.taskstore import AsyncTaskStore, Journal
-from slotkeeper.taskstore.service import application
+from slotkeeper.taskstore.service import Limits, application
 from slotkeeper.web.serving import Server, address_of, bound
 from slotkeeper.web.stopping import Stopping
 
@@ -27,7 +27,16 @@ class Behind:
 class ServedTasks:
     """A service that answers from its making on; what keeps it from doing so is raised there."""
 
-    def __init__(self, journal: Journal | str, *, port: int = 0, token: str | None = None, **options: Any) -> None:
+    def __init__(
+        self,
+        journal: Journal | str,
+        *,
+        port: int = 0,
+        token: str | None = None,
+        most_wait_s: float = 300.0,
+        **options: Any,
+    ) -> None:
+        self._limits = Limits(most_wait_s=most_wait_s)
         self.store = AsyncTaskStore(journal, **options)
         self._sock, self._token = bound("127.0.0.1", port), token
         self.url, self.port = address_of(self._sock, tls=False), self._sock.getsockname()[1]
@@ -60,7 +69,8 @@ class ServedTasks:
         async with self.store:
             stopping = Stopping()
             tokens = {self._token: None} if self._token else {}
-            self._server = Server(application(self.store, stopping=stopping, tokens=tokens), stopping)
+            app = application(self.store, stopping=stopping, limits=self._limits, tokens=tokens)
+            self._server = Server(app, stopping)
             await self._server.run_on(self._sock, self._ready.set)
 
 

@@ -57,7 +57,8 @@ class Caller(Protocol):
     ) -> Answer:
         """Ask once, and return the answer whatever its status. A `body` is JSON; the path is percent-encoded already.
 
-        Raises NotSent when nothing was sent, AnswerLost when the service may have carried it out, and CallerClosed.
+        Raises NotSent when nothing was sent, AnswerLost when the service may have carried it out, Unsendable
+        when asking again would not help, and CallerClosed.
         """
         ...
 

@@ -16,7 +16,7 @@ import httpx2
 
 from .address import Address
 from .caller import Answer, Params, bearer
-from .failures import AnswerLost, BadTrust, CallerClosed, NotSent
+from .failures import AnswerLost, BadTrust, CallerClosed, NotSent, Unsendable
 
 AGENT = "slotkeeper"
 CONNECT_S = 5.0
@@ -30,9 +30,6 @@ NEVER_SENT = (
     httpx2.ConnectTimeout,
     httpx2.PoolTimeout,
     httpx2.ProxyError,
-    httpx2.LocalProtocolError,
-    httpx2.UnsupportedProtocol,
-    httpx2.InvalidURL,
 )
 
 
@@ -202,6 +199,8 @@ def _sorted() -> Iterator[None]:
         yield
     except NEVER_SENT as error:
         raise NotSent(f"{NotSent.__doc__} ({_told(error)})") from error
+    except (httpx2.InvalidURL, httpx2.LocalProtocolError) as error:
+        raise Unsendable(f"{Unsendable.__doc__} ({_told(error)})") from error
     except (httpx2.HTTPError, httpx2.StreamError) as error:
         raise AnswerLost(f"{AnswerLost.__doc__} ({_told(error)})") from error
 

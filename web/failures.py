@@ -13,6 +13,10 @@ class NotSent(CallError):
     """The request never left: no connection came about. Nothing was changed; see that the service runs there, and try again."""
 
 
+class Unsendable(CallError):
+    """The request cannot be sent at all: it is too long, or has signs that none may have. Nothing was changed."""
+
+
 class AnswerLost(CallError):
     """The request left, and no answer came back: it may have been carried out, or not."""
 

@@ -38,7 +38,8 @@ async def insist(caller: Caller, request: Request, *, deadline: float, dice: Cal
     """Ask until there is an answer; only for requests that may be repeated. `deadline` is on the caller's clock.
 
     A service that is busy, and says when to come back, is asked again. When the time is over: its answer is returned if
-    nothing can have happened, else AnswerLost is raised; NotSent where none of the requests left. CallerClosed ends it too.
+    nothing can have happened, else AnswerLost is raised; NotSent where none of the requests left. Unsendable and
+    CallerClosed end it at once.
     """
     lost: AnswerLost | None = None
     tries = 0

@@ -81,6 +81,14 @@ class _Remote:
             found.update((task.id, task) for task in some if task is not None)
         return [found.get(task_id) for task_id in wanted]
 
+    async def _group(self, name: str, limit: int | None, owned: bool) -> list[Task]:
+        try:
+            question = questions.group(name, limit, owned=owned)
+        except (UnicodeError, TypeError):  # no group can be called so
+            self._opened()
+            return []
+        return await self._ask(question)
+
     async def _claim(self, op: Claim, wait_s: float) -> Task | None:
         return await self._opened().claim(op, wait_s)
 
@@ -156,7 +164,7 @@ class TaskClient(_Remote):
 
     def group(self, name: str, limit: int | None = None, *, owned: bool = False) -> list[Task]:
         """See TaskStore.group."""
-        return drive(self._ask(questions.group(name, limit, owned=owned)))
+        return drive(self._group(name, limit, owned))
 
     def groups(self) -> list[str]:
         """See TaskStore.groups."""
@@ -245,7 +253,7 @@ class AsyncTaskClient(_Remote):
 
     async def group(self, name: str, limit: int | None = None, *, owned: bool = False) -> list[Task]:
         """See TaskStore.group."""
-        return await self._ask(questions.group(name, limit, owned=owned))
+        return await self._group(name, limit, owned)
 
     async def groups(self) -> list[str]:
         """See TaskStore.groups."""

@@ -9,7 +9,7 @@ from typing import NoReturn, TypeVar
 import msgspec
 
 from ...web.caller import Answer, Caller
-from ...web.failures import AnswerLost, CallerClosed, NotSent
+from ...web.failures import AnswerLost, CallerClosed, NotSent, Unsendable
 from ...web.insisting import Request, Settled, insist
 from ...web.instances import ANOTHER, FOR, INSTANCE
 from ...web.problem import ProblemDocument
@@ -24,6 +24,7 @@ from .questions import Question
 T = TypeVar("T")
 SLICE_S = 10.0  # of a wait: less than services and what stands before them let a request last
 BREATH_S = 0.05
+TOO_LONG = (400, 413, 414, 431)  # without a reason: said by servers and proxies that read no further
 LOST = "The service did not say in time whether it made the change. It is in whole or not at all: look before you repeat it."
 
 
@@ -35,9 +36,8 @@ class Core:
     ) -> None:
         self._caller, self._timeout_s, self._dice = caller, timeout_s, dice
         self.new_key = new_key
-        self._instance: str | None = (
-            None  # the service's process that answered last; empty for a service that names none
-        )
+        self._slice_s = SLICE_S
+        self._instance: str | None = None  # the process that answered last; empty for a service that names none
 
     async def ask(self, question: Question[T]) -> T:
         """Ask, and return the answer. Raises what a store would, ServiceUnreachable, AccessDenied or BadAnswer."""
@@ -45,14 +45,23 @@ class Core:
 
     async def claim(self, op: Claim, wait_s: float) -> Task | None:
         """Claim a task; stand in line for a slice of the wait at a time, until all of it has passed."""
-        began = self._caller.now()
+        until, left_s = self._caller.now() + wait_s, max(0.0, wait_s)
         while True:
-            left_s = max(0.0, began + wait_s - self._caller.now())
-            slice_s = min(left_s, SLICE_S)
-            task = await self._claim_once(op, slice_s)
-            if task is not None or left_s <= slice_s:
+            task = await self._claim_for_a_slice(op, min(left_s, self._slice_s))
+            left_s = until - self._caller.now()
+            if task is not None or left_s <= 0:
                 return task
-            await self._caller.sleep(BREATH_S)
+            await self._caller.sleep(min(left_s, BREATH_S))
+
+    async def _claim_for_a_slice(self, op: Claim, wait_s: float) -> Task | None:
+        try:
+            return await self._claim_once(op, wait_s)
+        except UpdateError as error:
+            if not error.has_bugs or not wait_s:
+                raise
+        task = await self._claim_once(op, 0.0)  # raises what is wrong with the claim itself
+        self._slice_s = wait_s / 2  # so it is the wait: this service lets nobody wait so long
+        return task
 
     async def _claim_once(self, op: Claim, wait_s: float) -> Task | None:
         try:
@@ -70,6 +79,8 @@ class Core:
             return await self._of_one_instance(question.request, deadline)
         except CallerClosed as error:
             raise StoreClosed from error
+        except Unsendable as error:
+            raise UpdateError(bugs=[str(error)]) from error
         except NotSent as error:
             raise ServiceUnreachable(f"{ServiceUnreachable.__doc__} ({error})") from error
         except AnswerLost as error:
@@ -111,6 +122,8 @@ def _is_from_another(answer: Answer) -> bool:
 
 def _refuse(question: Question[T], answer: Answer) -> NoReturn:
     """Raise what an answer says went wrong."""
+    if answer.status in TOO_LONG and not answer.is_problem:
+        raise UpdateError(bugs=[f"the request is too long for what carries it there (status {answer.status})"])
     if not answer.is_problem:
         raise _broken(answer) or _misread(question, answer)
     said = _decoded(answer.body, ProblemDocument)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import pickle
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -77,15 +78,14 @@ def test_a_change_is_repeated_under_its_key_and_the_next_has_another(client: Tas
     assert (other[0] != first[0], other[1]) == (True, first[1])
 
 
-def test_a_long_wait_is_asked_for_in_slices(
-    client: TaskClient, script: Script, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_wait_is_asked_for_in_slices(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote_core, "SLICE_S", 0.1)
     script.then(200, {"status": "ok"})
     for _ in range(100):
         script.then(200, NOTHING)
 
-    assert client.claim("me", ["g", "h"], 30, wait_s=0.35) is None
+    with TaskClient(script.url) as client:
+        assert client.claim("me", ["g", "h"], 30, wait_s=0.35) is None
 
     slices = [each.json["wait"] for each in script.asked[1:]]
     assert len(slices) > 3
@@ -239,6 +239,29 @@ def test_whatever_a_store_takes_the_wire_takes(
         assert client.task(added.id) is None
 
 
+@pytest.mark.parametrize("name", ["", "\ud800", "nobody has this", 5])
+def test_a_group_that_cannot_be_is_empty(service: ServedTasks, name: Any) -> None:
+    with TaskClient(service.url, token=TOKEN) as client:
+        assert client.group(name) == []
+
+
+@pytest.mark.parametrize("length", [40_000, 70_000])
+def test_a_name_that_is_too_long_to_ask_for_is_told_at_once(service: ServedTasks, length: int) -> None:
+    with TaskClient(service.url, token=TOKEN, timeout_s=60) as client, pytest.raises(UpdateError, match="too long"):
+        client.group("ä" * length)
+
+
+def test_a_service_that_lets_nobody_wait_long_is_asked_more_often() -> None:
+    with served(most_wait_s=0.1) as short, TaskClient(short.url) as client:
+        began = time.monotonic()
+
+        assert client.claim("me", "g", 5, wait_s=0.5) is None
+
+        assert time.monotonic() - began > 0.5
+        with pytest.raises(UpdateError, match="names no group"):
+            client.claim("me", [], 5, wait_s=0.5)
+
+
 @pytest.mark.parametrize("owner", [5, None, "\ud800"])
 def test_an_owner_that_is_no_text_is_a_bug(service: ServedTasks, owner: Any) -> None:
     with TaskClient(service.url, token=TOKEN) as client:
@@ -357,7 +380,7 @@ def test_a_forked_child_is_told_and_harms_nobody(service: ServedTasks) -> None:
         client.groups()
 
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads: this child only looks and leaves
+            warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads: this child only looks
             child = os.fork()
         if child == 0:
             code = 1
