@@ -115,10 +115,13 @@ class Table:
 
     def check_row(self, key: Key) -> None:
         """Raise ValueError for what is not the whole key of a row in its partition."""
-        if len(key) != len(self._row_takes) or None in key:
+        row_takes = self._row_takes
+        if len(key) != len(row_takes):
             raise ValueError(f"{self.name}: {key} is not the whole key of a row")
-        for takes, value in zip(self._row_takes, key, strict=True):
+        for takes, value in zip(row_takes, key, strict=True):
             if not takes(value):
+                if None in key:
+                    raise ValueError(f"{self.name}: {key} is not the whole key of a row")
                 self._refuse(self.clustering, key)
 
     def check_partition(self, partition: Key) -> None:

@@ -25,8 +25,9 @@ class Client:
         self.name, self.paused_until, self._world = name, 0.0, world
         network = FaultyNetwork(world, name)
         self.port = SimulatedPort(world.scheduler, network, group=self, wall_offset_ms=START_MS + offset_ms)
-        self.core = Core(self.port, DOMAIN, client_id=name, dice=world.random)
-        self._renewer = Core(self.port, DOMAIN, client_id=f"{name}-leases", dice=world.random, known=self.core.known)
+        known = dict(world.known)
+        self.core = Core(self.port, DOMAIN, client_id=name, dice=world.random, known=known)
+        self._renewer = Core(self.port, DOMAIN, client_id=f"{name}-leases", dice=world.random, known=known)
         self._kept: dict[int, Task] = {}
 
     @property

@@ -16,8 +16,9 @@ SOUND = Fault("none")
 
 def schedule(seed: int, store: type[SimulatedStore] = SimulatedStore) -> None:
     """Run the schedule of a seed. Raises Violation, with the history, when a promise is broken."""
+    world = World(Random(seed), store)
     try:
-        World(Random(seed), store).run()
+        world.run()
     except Exception as broken:
         world = World(Random(seed), store, recorded=True)
         try:
@@ -25,6 +26,7 @@ def schedule(seed: int, store: type[SimulatedStore] = SimulatedStore) -> None:
         except Exception as error:
             raise Violation(f"seed {seed}: {type(error).__name__}: {error}\n{world.history}") from error
         raise Violation(f"seed {seed} broke a promise once, and not again: {broken!r}") from broken
+    world.forget()
 
 
 def first_violation(seeds: Iterable[int], fault: Fault = SOUND) -> tuple[str | None, int]:

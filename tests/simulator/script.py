@@ -11,6 +11,7 @@ from simulator.history import short
 from simulator.invariants import Violation
 from simulator.ledger import Belief, Deed, Excuse
 from slotkeeper.database import Unavailable
+from slotkeeper.owner import Owner
 from slotkeeper.semaphore.errors import HoldUnknown, WaitCancelled
 from slotkeeper.semaphore.lease import Lease
 from slotkeeper.semaphore.operations import Full, Granted, NotHeld, Released, Renewed, Stale
@@ -30,7 +31,7 @@ class Script:
     """One caller: an owner's life at one client."""
 
     def __init__(self, world: World, client: Client, owner: str, number: int) -> None:
-        self.world, self.client, self.owner = world, client, owner
+        self.world, self.client, self.owner, self._asker = world, client, owner, Owner.parse(owner)
         self.party = f"{client.name}/{short(owner)}#{number}"
         self._random, self._account = world.random, world.ledger.of(owner)
 
@@ -82,7 +83,7 @@ class Script:
         belief, timeout_s = self._let_go(), self._choice(TIMEOUTS)
         deed = self._deed("wait" if wait_s else "acquire", disturbing=lease_s is not None)
         deed.first = first
-        call = self.client.core.acquire(NAME, self.owner, wait_s=wait_s, lease_s=lease_s, timeout_s=timeout_s)
+        call = self.client.core.acquire(NAME, self._asker, wait_s=wait_s, lease_s=lease_s, timeout_s=timeout_s)
         answer = await self._done(deed, call, wait_s + timeout_s)
         if isinstance(answer, Granted):
             self._believe(deed, answer, lease_s)
@@ -103,7 +104,7 @@ class Script:
 
     async def _release(self, fence: int | None, belief: Belief | None) -> None:
         timeout_s, deed = self._choice(TIMEOUTS), self._deed("release", disturbing=True)
-        call = self.client.core.release(NAME, self.owner, fence, timeout_s)
+        call = self.client.core.release(NAME, self._asker, fence, timeout_s)
         answer = await self._done(deed, call, timeout_s)
         if isinstance(answer, Unavailable):
             self._believe_still(deed, belief)
@@ -122,7 +123,7 @@ class Script:
             return
         self._let_go()
         timeout_s, deed = self._choice(TIMEOUTS), self._deed("renew", disturbing=True)
-        call = self.client.core.renew(NAME, self.owner, fence=belief.fence, lease_s=lease_s, timeout_s=timeout_s)
+        call = self.client.core.renew(NAME, self._asker, fence=belief.fence, lease_s=lease_s, timeout_s=timeout_s)
         answer = await self._done(deed, call, timeout_s)
         if isinstance(answer, Renewed):
             self._believe(deed, answer, lease_s)

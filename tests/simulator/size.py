@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Size(NamedTuple):
-    """What is added at most to one client, two owners, a caller for each, and one turn of each caller."""
+    """What comes on top of one client, two owners, a caller for each and one turn of each: `int(n * random())` more."""
 
     clients: float
     owners: float
@@ -25,4 +25,5 @@ LARGE = Size(
     trouble=1.0,
     waits=(0.0, 0.0, 0.0, 0.05, 0.4, 0.4, 1.5, 1.5, 1.5, 3.0, 3.0, 3.0, 6.0, 40.0),
 )
-SMALL_SHARE = 0.9
+TWINS = Size(clients=1.0, owners=1.0, callers=1.0, turns=2.3, trouble=1.0, waits=(0.0, 0.0, 0.05, 0.4, 1.5, 3.0, 6.0))
+SMALL_SHARE = 0.95  # of those in which nobody shares an owner

@@ -14,9 +14,10 @@ from simulator.ledger import Ledger
 from simulator.network import Attempt
 from simulator.picture import Picture
 from simulator.script import NAME, Script
-from simulator.size import LARGE, SMALL, SMALL_SHARE
+from simulator.size import LARGE, SMALL, SMALL_SHARE, TWINS
 from slotkeeper.database import Applied, Batch, Key, Outcome, Row, Slice, Table, insert
 from slotkeeper.database.simulated import Rows, Scheduler, SimulatedStore, Task
+from slotkeeper.semaphore.metadata import Description
 from slotkeeper.semaphore.rows import METADATA, TOKENS
 
 TROUBLES = (0.0, 0.05, 0.15, 0.3)
@@ -46,8 +47,8 @@ class World:
         self.at, self.store = self.scheduler.at, store(lambda: self.scheduler.now)
         self.ledger = Ledger()
         self._is_over = False
-        self.size = SMALL if self.random() < SMALL_SHARE else LARGE
         self._twins = self.random() < 0.15  # several processes act for one owner, and half of it goes wrong
+        self.size = TWINS if self._twins else SMALL if self.random() < SMALL_SHARE else LARGE
         self.trouble = TROUBLES[-1] if self._twins else self._choice(TROUBLES)
         self._stalls = self._choice(STALLS)
         self.attempts, self.trouble_until, self.stalled_s, self.calm = 0, 0.0, 0.0, False
@@ -61,14 +62,13 @@ class World:
         self._ends: set[int] = set()  # when something that was written with a TTL ends
         self._held_at: dict[int, float] = {}  # when each token was last seen held
         self._scripts: dict[Task, Script] = {}
+        self.known: dict[str, Description] = {}
         self.store.partitions[METADATA.name, (DOMAIN,)] = {}
-        self.store.partitions[PLACE] = {}
+        self.rows: Rows = {}  # the bucket's partition
         self._create()
         self.picture = self._hidden_picture = Picture({}, self.tokens, 0.0)
-        self.clients = [
-            Client(self, f"c{number}", self._jump_ms())
-            for number in range(1, 2 + int(self.random() * self.size.clients))
-        ]
+        clients = (2 if self._twins else 1) + int(self.random() * self.size.clients)
+        self.clients = [Client(self, f"c{number}", self._jump_ms()) for number in range(1, 1 + clients)]
 
     @property
     def now(self) -> float:
@@ -83,7 +83,10 @@ class World:
     # --- the schedule ------------------------------------------------------------------------------------------------
 
     def _create(self) -> None:
+        """Create the semaphore. In a small schedule everybody has read what it is."""
         size = len(self.tokens)
+        if self.size is SMALL:
+            self.known[NAME] = Description(NAME, DOMAIN, size, size, START_MS)
         values = {"size": size, "bucket_size": size, "created_time": START_MS}
         self.store.commit(Batch(METADATA, (DOMAIN,), (insert((NAME,), values, absent=True),)))
 
@@ -119,6 +122,11 @@ class World:
             self._is_over = True
             for client in self.clients:
                 client.crash()
+
+    def forget(self) -> None:
+        """Let go of everything, so that it is gone at once: a garbage collection would take a tenth of the time."""
+        for part in (*self.clients, *(client.port for client in self.clients), self.scheduler, self):
+            vars(part).clear()
 
     def _run(self) -> None:
         self.scheduler.run(until=CHAOS_S * self.random())
@@ -228,13 +236,14 @@ class World:
 
     def decide(self, attempt: Attempt) -> Outcome:
         """Let a batch reach the partition."""
-        batch, before = attempt.batch, self._rows()
+        batch, before = attempt.batch, self.rows
         self._spread()
         self._look()
         outcome = self.store.commit(batch)
         if self.history is not None:
             self.note(attempt.client, f"   #{attempt.number} {type(outcome).__name__.lower()}")
         if isinstance(outcome, Applied):
+            self.rows = self.store.partitions[PLACE]
             self._hidden, self._unspread, self._shown = before, attempt, set()
             was = self._hidden_picture = self.picture
             self._note_ends(batch)
@@ -264,7 +273,7 @@ class World:
             self._spread()
         if table is not TOKENS:
             return self.store.read(table, partition, slices, serial=serial)
-        rows = self._rows()
+        rows = self.rows
         if self._hidden is not None and slices not in self._shown:
             if self.random() < 0.5:
                 rows = self._hidden
@@ -272,12 +281,9 @@ class World:
                 self._shown.add(slices)
         return self.store.read_from(rows, table, partition, slices)
 
-    def _rows(self) -> Rows:
-        return self.store.partitions[PLACE]
-
     def _look(self, *_: object) -> None:
         """Look at the partition as it is now."""
-        rows, now = self._rows(), self.scheduler.now
+        rows, now = self.rows, self.scheduler.now
         if rows is self._seen and now < self._next_end:
             return
         was, self._seen = self.picture, rows
