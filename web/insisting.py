@@ -61,14 +61,15 @@ async def insist(caller: Caller, request: Request, *, deadline: float, dice: Cal
 
 
 async def _once(caller: Caller, request: Request, deadline: float) -> Answer:
-    left = max(deadline - caller.now(), 0.001)
+    left_s = max(deadline - caller.now(), 0.001)
+    spare_s = max((left_s - request.takes_s) / 2, SHORTEST_TRY_S)  # a silent try leaves time for another
     answer = await caller.request(
         request.method,
         request.path,
         body=request.body,
         params=request.params,
         headers=request.headers,
-        timeout_s=request.takes_s + max(left / 2, min(left, SHORTEST_TRY_S)),  # a silent try leaves time for another
+        timeout_s=min(left_s, request.takes_s + spare_s),
     )
     if answer.status in GATEWAY and not answer.is_problem:
         raise AnswerLost(f"{AnswerLost.__doc__} (a proxy answered {answer.status})")

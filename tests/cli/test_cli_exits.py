@@ -49,7 +49,7 @@ EXPECTED = {
     " SemaphoreError NoSuchSemaphore SemaphoreExists SemaphoreHeld RowsDisagree"
     " BadEpoch BadLockAnswer ForkedLockClient LockClientClosed LockError",
 }
-REMOTE = {6: "AccessDenied ServiceUnreachable", 3: "NothingToClaim", 1: "BadAnswer ForkedClient Unsendable"}  # at a task service
+REMOTE = {6: "AccessDenied ServiceUnreachable", 3: "NothingToClaim", 1: "BadAnswer ForkedClient Unsendable"}
 CODE_OF = {name: code for table in (EXPECTED, REMOTE) for code, names in table.items() for name in names.split()}
 MODULES = (
     slotkeeper.locktable,

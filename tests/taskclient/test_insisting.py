@@ -93,7 +93,12 @@ def test_a_wait_that_the_service_is_asked_for_is_on_top() -> None:
     caller = Scripted(YES)
     asked(caller, seconds=30, takes_s=10)
 
-    assert caller.tries == [(0.0, 25.0)]
+    assert caller.tries == [(0.0, 20.0)]
+    caller = Scripted(AnswerLost())
+    with pytest.raises(AnswerLost):
+        asked(caller, seconds=30, takes_s=10)
+    assert [round(patience) for _, patience in caller.tries] == [20, 10]
+    assert caller.at == 30
 
 
 def test_who_is_busy_is_asked_when_it_says_and_its_last_word_stands() -> None:

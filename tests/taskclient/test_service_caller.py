@@ -20,7 +20,7 @@ from slotkeeper.database import drive
 from slotkeeper.web.address import Address
 from slotkeeper.web.caller import Answer
 from slotkeeper.web.callers import LoopCaller, ThreadsCaller
-from slotkeeper.web.failures import AnswerLost, BadTrust, CallerClosed, CallError, NotSent
+from slotkeeper.web.failures import AnswerLost, BadTrust, CallerClosed, CallError, NotSent, Unsendable
 
 Request = Callable[..., Answer]
 
@@ -89,6 +89,12 @@ def test_a_lost_answer_may_have_been_carried_out(face: str, script: Script, loss
     with calling(face, script.url) as request, pytest.raises(AnswerLost, match="may have been carried out"):
         request("GET", "/")
     assert len(script.asked) == 1
+
+
+def test_a_path_that_no_request_can_have_is_not_sent(face: str, script: Script) -> None:
+    with calling(face, script.url) as request, pytest.raises(Unsendable, match="too long"):
+        request("GET", "/" + "a" * 70_000)
+    assert script.asked == []
 
 
 def test_silence_ends_in_time_and_is_a_lost_answer(face: str, script: Script) -> None:
