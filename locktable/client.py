@@ -39,6 +39,10 @@ class Locker(Protocol):
         """Give a lock back; one that is not at hand, by its name and id. False: it had ended before."""
         ...
 
+    def release_request(self, name: str, request: str) -> bool:
+        """Give back what a request was granted, where its answer was lost. False: it holds nothing."""
+        ...
+
     def locks(self) -> list[Lock]:
         """Return what is held, by name."""
         ...
@@ -77,6 +81,10 @@ class AsyncLocker(Protocol):
 
     async def release(self, lock: Lock | str, lock_id: str = "") -> bool:
         """See Locker.release."""
+        ...
+
+    async def release_request(self, name: str, request: str) -> bool:
+        """See Locker.release_request."""
         ...
 
     async def locks(self) -> list[Lock]:

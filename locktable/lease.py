@@ -53,10 +53,9 @@ class Lease:
         """Tell whether nothing is to be renewed any more."""
         return self.let_go or self.lost
 
-    @property
-    def due_at(self) -> float:
-        """When to renew it: when a third of it has passed."""
-        return self.lock.until - self.lease_s * 2 / 3
+    def due_at(self, now: float) -> float:
+        """Return when to renew it: when a third has passed of the time that it can be trusted."""
+        return now + (self.lock.until - now) / 3
 
     def lose(self) -> None:
         """Note that the lock has ended without its holder's will. A renewal that comes too late for a release is no loss."""
@@ -67,25 +66,27 @@ class Lease:
 
 async def keep(lease: Lease, clock: Clock, renewer: Renewer, dice: Callable[[], float]) -> None:
     """Renew a lease until it is let go or lost. What fails, or is not answered soon, is tried again while it can be trusted."""
-    next_at = lease.due_at
+    next_at = lease.due_at(clock.now())
     while not lease.over:
         await clock.sleep(max(0.0, min(next_at, lease.trusted_until) - clock.now()))
         left_s = lease.trusted_until - clock.now()
         if left_s <= 0:
             lease.lose()
         elif not lease.over:
-            await _renew(lease, renewer, min(left_s, max(LEAST_TRY_S, lease.lease_s / 4)))
+            is_renewed = await _renew(lease, renewer, min(left_s, max(LEAST_TRY_S, lease.lease_s / 4)))
             retry_s = max(LEAST_PAUSE_S, lease.lease_s / 12 * (0.5 + dice() / 2))
-            next_at = max(lease.due_at, clock.now() + retry_s)
+            next_at = lease.due_at(clock.now()) if is_renewed else clock.now() + retry_s
 
 
-async def _renew(lease: Lease, renewer: Renewer, timeout_s: float) -> None:
+async def _renew(lease: Lease, renewer: Renewer, timeout_s: float) -> bool:
     try:
         renewed = await renewer.renew(lease.lock, lease.lease_s, timeout_s)
     except NotHeld:
         lease.lose()
+        return False
     except Exception:  # whatever it is: an end of this loop would be the end of the lease, and nobody would be told
         log.debug("the lease of lock %s was not renewed", lease.lock.name, exc_info=True)
-    else:
-        if renewed.until > lease.lock.until:
-            lease.lock = renewed
+        return False
+    if renewed.until > lease.lock.until:
+        lease.lock = renewed
+    return True
