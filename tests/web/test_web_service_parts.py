@@ -210,30 +210,37 @@ async def test_what_goes_wrong_with_work_is_told() -> None:
 # What is sent again
 
 
-async def test_answers_are_forgotten_oldest_first() -> None:
-    repeats, done = Repeats(most_answers=2), list[str]()
+async def ask(repeats: Repeats, key: str, done: list[str]) -> Response:
+    """Ask once, or again."""
 
-    async def ask(key: str) -> Response:
-        async def carry_out() -> Response:
-            done.append(key)
-            return Response(key.encode())
+    async def carry_out() -> Response:
+        done.append(key)
+        return Response(key.encode() * 600)
 
-        return await repeats.once(request(headers={"idempotency-key": key}), "/r", b"", carry_out)
+    return await repeats.once(request(headers={"idempotency-key": key}), "/r", b"", carry_out)
+
+
+async def test_old_answers_are_forgotten_when_there_are_too_many_the_oldest_first() -> None:
+    repeats, done = Repeats(keep_s=0.0, room_bytes=1_500), list[str]()
 
     for key in ("a", "b", "c", "b", "a"):
-        assert (await ask(key)).body == key.encode()
+        assert bytes((await ask(repeats, key, done)).body) == key.encode() * 600
 
     assert done == ["a", "b", "c", "a"]
-    assert len(repeats) == 2
 
 
-async def test_answers_take_no_more_room_than_they_may() -> None:
-    repeats = Repeats(most_bytes=100)
+async def test_no_answer_is_forgotten_too_soon_and_without_room_nothing_is_done() -> None:
+    repeats, done = Repeats(keep_s=3600.0, room_bytes=1_500, most_bytes=2_500), list[str]()
+    for key in ("a", "b", "c"):
+        await ask(repeats, key, done)
 
-    for key in "abcdef":
-        await repeats.once(request(headers={"idempotency-key": key}), "/r", b"", lambda: _large(60))
+    with pytest.raises(Problem, match="Nothing was changed") as caught:
+        await ask(repeats, "d", done)
 
-    assert len(repeats) == 1
+    assert (caught.value.status, caught.value.headers["retry-after"]) == (503, "1")
+    for key in ("a", "b", "c"):
+        await ask(repeats, key, done)
+    assert done == ["a", "b", "c"]
 
 
 async def _large(size: int) -> Response:
