@@ -5,8 +5,9 @@ from __future__ import annotations
 from asyncio import CancelledError
 from typing import TYPE_CHECKING
 
+from schedules.network import FaultyNetwork
+
 from simulator.history import START_MS
-from simulator.network import FaultyNetwork
 from slotkeeper.database.simulated import SimulatedPort, Task
 from slotkeeper.semaphore.core import Core
 from slotkeeper.semaphore.lease import Lease, keep

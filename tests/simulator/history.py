@@ -1,29 +1,14 @@
-"""What happened in a schedule, in words: `t=0.412 c1 commit #7 grant token 1 -> o2 v12 | applied, answer lost`."""
+"""What a batch on a bucket does, in words. Names are short: an owner_id is its run id."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from slotkeeper.database import Batch, Expect, Verb, Write
 from slotkeeper.owner import FREE
 from slotkeeper.semaphore.rows import OWNER, QUEUE, TOKEN, WAITER
 
 START_MS = 1_700_000_000_000
-
-
-@dataclass(slots=True)
-class History:
-    """The lines of a schedule. Names are short: an owner_id is its run id."""
-
-    lines: list[str] = field(default_factory=list)
-
-    def note(self, at: float, who: str, text: str) -> None:
-        """Write a line down."""
-        self.lines.append(f"t={at:<9.4f} {who:<6} {text}")
-
-    def __str__(self) -> str:
-        return "\n".join(self.lines)
 
 
 def short(owner_id: object) -> str:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from math import inf
 from typing import NoReturn
 
+from schedules.history import Violation
+
 from simulator.picture import Picture
-
-
-class Violation(AssertionError):
-    """A promise was broken."""
 
 
 def check_state(now: Picture, tokens: range) -> None:

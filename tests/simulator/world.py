@@ -5,18 +5,20 @@ from __future__ import annotations
 from asyncio import CancelledError
 from math import inf
 from random import Random
-from typing import Any
+
+from schedules.ground import Ground
+from schedules.history import Violation
+from schedules.network import Attempt
 
 from simulator.client import DOMAIN, Client
-from simulator.history import START_MS, History, short
-from simulator.invariants import Violation, check_state, check_step
+from simulator.history import START_MS, short, told
+from simulator.invariants import check_state, check_step
 from simulator.ledger import Ledger
-from simulator.network import Attempt
 from simulator.picture import Picture
 from simulator.script import NAME, Script
 from simulator.size import LARGE, SMALL, SMALL_SHARE, TWINS
 from slotkeeper.database import Applied, Batch, Key, Outcome, Row, Slice, Table, insert
-from slotkeeper.database.simulated import Rows, Scheduler, SimulatedStore, Task
+from slotkeeper.database.simulated import Rows, SimulatedStore, Task
 from slotkeeper.semaphore.metadata import Description
 from slotkeeper.semaphore.rows import METADATA, TOKENS
 
@@ -37,21 +39,17 @@ def owner_id(number: int) -> str:
     return f"1:w:o{number}:{number}"
 
 
-class World:
+class World(Ground):
     """A schedule, from its seed to its end."""
 
     def __init__(self, random: Random, store: type[SimulatedStore] = SimulatedStore, *, recorded: bool = False) -> None:
-        self.random = random.random
-        self.history = History() if recorded else None
-        self.scheduler = Scheduler(self._lag, self._failed)
-        self.at, self.store = self.scheduler.at, store(lambda: self.scheduler.now)
+        super().__init__(random, recorded=recorded)
+        self.store = store(lambda: self.scheduler.now)
         self.ledger = Ledger()
-        self._is_over = False
         self._twins = self.random() < 0.15  # several processes act for one owner, and half of it goes wrong
         self.size = TWINS if self._twins else SMALL if self.random() < SMALL_SHARE else LARGE
-        self.trouble = TROUBLES[-1] if self._twins else self._choice(TROUBLES)
-        self._stalls = self._choice(STALLS)
-        self.attempts, self.trouble_until, self.stalled_s, self.calm = 0, 0.0, 0.0, False
+        self.trouble = TROUBLES[-1] if self._twins else self.choice(TROUBLES)
+        self.stalls = self.choice(STALLS)
         self.tokens = range(1, 2 + (1 if self._twins else int(self.random() * self.random() * 3)))
         self._hidden: Rows | None = None  # what a plain read may still show
         self._unspread: Attempt | None = None
@@ -70,16 +68,6 @@ class World:
         clients = (2 if self._twins else 1) + int(self.random() * self.size.clients)
         self.clients = [Client(self, f"c{number}", self._jump_ms()) for number in range(1, 1 + clients)]
 
-    @property
-    def now(self) -> float:
-        """The schedule's moment."""
-        return self.scheduler.now
-
-    def note(self, who: str, text: str) -> None:
-        """Write a line of history."""
-        if self.history is not None:
-            self.history.note(self.now, who, text)
-
     # --- the schedule ------------------------------------------------------------------------------------------------
 
     def _create(self) -> None:
@@ -94,7 +82,7 @@ class World:
         owners = 1 if self._twins else 2 + int(self.random() * self.size.owners)
         for number in range(2 if self._twins else owners + int(self.random() * self.size.callers)):
             owner = owner_id(1 + number % owners)
-            self._start(self.clients[number % len(self.clients)] if self._twins else self._choice(self.clients), owner)
+            self._start(self.clients[number % len(self.clients)] if self._twins else self.choice(self.clients), owner)
         self._plan_trouble()
 
     def _start(self, client: Client, owner: str) -> None:
@@ -123,15 +111,13 @@ class World:
             for client in self.clients:
                 client.crash()
 
-    def forget(self) -> None:
-        """Let go of everything, so that it is gone at once: a garbage collection would take a tenth of the time."""
-        for part in (*self.clients, *(client.port for client in self.clients), self.scheduler, self):
-            vars(part).clear()
+    def forget(self, *others: object) -> None:
+        """See Ground.forget."""
+        super().forget(*self.clients, *(client.port for client in self.clients), *others)
 
     def _run(self) -> None:
         self.scheduler.run(until=CHAOS_S * self.random())
-        self.calm, self.trouble_until = True, max(self.trouble_until, self.now)
-        self.note("", "from here on, calm")
+        self.begin_calm()
         while any(not task.is_done for task in self._scripts):
             self.scheduler.run(most=20)
             if self.now > SCHEDULES_LONGEST_S:
@@ -160,27 +146,14 @@ class World:
     def _adopt(self, owner: str) -> None:
         """Give back what a crash or an unknown outcome has left behind, as its owner would."""
         alive = [client for client in self.clients if not client.is_dead]
-        client = self._choice(alive) if alive and self.random() < 0.5 else Client(self, "heir")
+        client = self.choice(alive) if alive and self.random() < 0.5 else Client(self, "heir")
         self.clients += [client] if client not in self.clients else []
         self.scheduler.finished(client.core.release(NAME, owner, None, 20.0))
 
     # --- trouble -----------------------------------------------------------------------------------------------------
 
-    def _lag(self, group: Any) -> float:
-        lag = self.random()
-        if lag < self._stalls and not self.calm and not self._is_over:
-            lag = self.random() * 2_000
-            self._stall(lag * 0.002)
-        if group is not None and group.paused_until > (now := self.scheduler.now) + lag * 0.002:
-            return float(group.paused_until - now)
-        return lag * 0.002
-
-    def _stall(self, seconds: float) -> None:
-        self.stalled_s += seconds
-        self.trouble_until = max(self.trouble_until, self.now + seconds)
-
     def _crash(self, *_: object) -> None:
-        client = self._choice(self.clients)
+        client = self.choice(self.clients)
         if self.calm or client.is_dead:
             return
         self.note(client.name, "crashes")
@@ -190,33 +163,33 @@ class World:
         self.clients += [client for client in heirs if client not in self.clients]
         for script in scripts:
             if self.random() < 0.5:
-                self._start(self._choice(heirs), script.owner)
+                self._start(self.choice(heirs), script.owner)
         self._look()
 
     def _pause(self, *_: object) -> None:
         if not self.calm:
-            client, seconds = self._choice(self.clients), self.random() * 7
+            client, seconds = self.choice(self.clients), self.random() * 7
             client.paused_until = self.now + seconds
-            self._stall(seconds)
+            self.stands_still(seconds)
             self.note(client.name, f"stands still for {seconds:.3f} s")
 
     def _jump(self, *_: object) -> None:
-        client, by_ms = self._choice(self.clients), self._jump_ms()
+        client, by_ms = self.choice(self.clients), self._jump_ms()
         client.port.wall_offset_ms = START_MS + by_ms
         self.note(client.name, f"its wall clock jumps by {by_ms} ms")
 
     def _jump_ms(self) -> int:
-        return self._choice((0, 0, -1, 3, 150, -2_000, -60_000, 3_600_000))  # type: ignore[no-any-return]
+        return self.choice((0, 0, -1, 3, 150, -2_000, -60_000, 3_600_000))  # type: ignore[no-any-return]
 
     def _cancel_task(self, *_: object) -> None:
         tasks = [task for task in self._scripts if not task.is_done]
         if tasks:
-            task = self._choice(tuple(tasks))
+            task = self.choice(tuple(tasks))
             self.note(task.name, "is cancelled")
             self.scheduler.cancel(task, CancelledError())
 
     def _cancel_owner(self, *_: object) -> None:
-        client, script = self._choice(self.clients), self._choice(tuple(self._scripts.values()))
+        client, script = self.choice(self.clients), self.choice(tuple(self._scripts.values()))
         if not client.is_dead:
             self.ledger.cancelled.add(script.owner)
             self.note(client.name, f"cancels the wait of {short(script.owner)}")
@@ -233,6 +206,10 @@ class World:
             raise error
 
     # --- the partition -----------------------------------------------------------------------------------------------
+
+    def told(self, batch: Batch) -> str:
+        """See Ground.told."""
+        return told(batch)
 
     def decide(self, attempt: Attempt) -> Outcome:
         """Let a batch reach the partition."""
@@ -332,6 +309,3 @@ class World:
         if self.calm and self.now >= quiet_at:
             raise Violation(f"a slot is free and somebody waits, since t={since:.3f}: {self.picture.line}")
         self.at(max(quiet_at, self.now + HANDED_OVER_S), self._check_handed_over, since)
-
-    def _choice(self, among: Any) -> Any:
-        return among[int(self.random() * len(among))]

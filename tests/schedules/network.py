@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from simulator.history import told
 from slotkeeper.database import Applied, Batch, Key, Outcome, Row, Slice, Table, Unavailable, Unknown
 from slotkeeper.database.simulated import SimulatedPending
 
 if TYPE_CHECKING:
-    from simulator.world import World
+    from schedules.ground import Ground
 
 LOST, SILENT = TimeoutError("the answer was lost"), TimeoutError("no answer")
 LATEST_S = 12.0  # how late an attempt may land after its answer was given up
@@ -29,7 +28,7 @@ class Attempt:
 class FaultyNetwork:
     """The way from one client to the partition."""
 
-    def __init__(self, world: World, client: str) -> None:
+    def __init__(self, world: Ground, client: str) -> None:
         self._world, self._client = world, client
         self._random, self._scheduler = world.random, world.scheduler
         self._fates: tuple[Callable[[Attempt], str], ...] = (
@@ -53,7 +52,7 @@ class FaultyNetwork:
         else:
             fate = f" | {self._fates[int(self._random() * len(self._fates))](attempt)}"
         if world.history is not None:
-            world.note(self._client, f"commit #{attempt.number} {told(batch)}{fate}")
+            world.note(self._client, f"commit #{attempt.number} {world.told(batch)}{fate}")
 
     def read(
         self,
@@ -132,9 +131,8 @@ class FaultyNetwork:
 
     def _until(self, delay: float) -> float:
         """Return the moment after a delay, until which there is trouble."""
-        at = self._world.now + delay
-        self._world.trouble_until = max(self._world.trouble_until, at)
-        return at
+        self._world.has_trouble(delay)
+        return self._scheduler.now + delay
 
     def _way(self) -> float:
         way = self._random() * 0.006
