@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from slotkeeper.locktable.remote import LockClient
 from slotkeeper.locktable.service.running import LockServer, NodeSettings, serve
 from slotkeeper.web.serving import bound
 
-QUICK = Terms(speaker_lease_s=3, margin_s=0.2, again_s=0.1, stop_s=5.0)
+QUICK = Terms(speaker_lease_s=3, margin_s=0.2, again_s=0.1, stop_s=5.0, member_ttl_s=3)
 BOUND_S = 60.0
 
 
@@ -50,9 +50,10 @@ class RunningNode:
         assert self._failed is None, self._failed
 
     def stop(self) -> None:
-        """Stop it in order."""
-        if self._server is not None:
-            self._server.stop()
+        """Stop it in order. One that has stopped stays so."""
+        if self._server is not None and self._thread.is_alive():
+            with suppress(RuntimeError):  # it ends in this moment
+                self._server.stop()
         self._thread.join(BOUND_S)
         assert not self._thread.is_alive(), f"{self.name} does not stop"
 

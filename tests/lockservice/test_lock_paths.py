@@ -114,16 +114,16 @@ def test_a_released_request_is_refused(ask: Ask, name: str) -> None:
 
 def test_a_request_that_waits_on_keeps_its_place(ask: Ask, name: str) -> None:
     lock = acquired(ask, name)
-    asked = {"name": name, "request": "r1", "wait": "30s", "slice_ms": 100}
+    asked: dict[str, Any] = {"request": "r1", "wait": "30s", "slice_ms": 100}
 
-    waiting = ask("POST", LOCK, json=asked)
+    waiting = ask("POST", LOCK, json={"name": name, **asked})
     assert (waiting.status_code, waiting.json()) == (202, {"waiting": True, "kept_ms": 5000})
     behind = problem(ask("POST", LOCK, json={"name": name}), 409, "Lock held")
     assert behind["ahead"] == 1
     assert ask("DELETE", LOCK, params={"name": name, "id": lock["id"]}).status_code == 204
     problem(ask("POST", LOCK, json={"name": name}), 409, "Lock held")
 
-    assert acquired(ask, **asked)["request"] == "r1"
+    assert acquired(ask, name, **asked)["request"] == "r1"
 
 
 @pytest.mark.parametrize(
