@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from random import Random
 from typing import Any, Protocol
 
@@ -20,7 +21,7 @@ class Process(Protocol):
     paused_until: float
 
 
-class Ground:
+class Ground(ABC):
     """A schedule without its subject. `trouble` is how likely a request fares badly, `stalls` how likely a task pauses."""
 
     def __init__(self, random: Random, *, recorded: bool = False) -> None:
@@ -37,9 +38,9 @@ class Ground:
         """The schedule's moment."""
         return self.scheduler.now
 
+    @abstractmethod
     def run(self) -> None:
         """Let the schedule run to its end. Raises Violation when a promise is broken."""
-        raise NotImplementedError
 
     def note(self, who: str, text: str) -> None:
         """Write a line of history."""
@@ -72,20 +73,21 @@ class Ground:
 
     # --- the database ------------------------------------------------------------------------------------------------
 
+    @abstractmethod
     def told(self, batch: Batch) -> str:
         """Say what a batch wants to do."""
-        raise NotImplementedError
 
+    @abstractmethod
     def decide(self, attempt: Attempt) -> Outcome:
         """Let a batch reach the database."""
-        raise NotImplementedError
 
+    @abstractmethod
     def settled(self, attempt: Attempt) -> None:
         """Note that whoever sent a batch has learned that it applied: every read shows it from now on."""
 
+    @abstractmethod
     def seen(self, table: Table, partition: Key, slices: tuple[Slice, ...], *, serial: bool) -> list[Row]:
         """Return what a read shows."""
-        raise NotImplementedError
 
     # --- the scheduler's questions -----------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from random import Random
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from simulator.invariants import Violation
+from schedules.history import Violation
 from simulator.running import first_violation
 from simulator.world import World
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from simulator.invariants import Violation
+from schedules.history import Violation
+
 from simulator.picture import Picture
 from slotkeeper.semaphore.lease import Lease
 

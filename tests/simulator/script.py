@@ -6,9 +6,10 @@ from asyncio import CancelledError
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
+from schedules.history import Violation
+
 from simulator.client import Client
 from simulator.history import short
-from simulator.invariants import Violation
 from simulator.ledger import Belief, Deed, Excuse
 from slotkeeper.database import Unavailable
 from slotkeeper.owner import Owner
