@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from .call import Call
@@ -9,6 +10,8 @@ from .operations import Claim, Release
 from .record import Record
 from .state import State
 from .task import Task
+
+Apply = Callable[[Record], object]
 
 
 class Batch:
@@ -22,10 +25,14 @@ class Batch:
         self.answers: list[tuple[Call, Any, Exception | None, bool]] = []
         self.freezing: list[Call] = []
 
-    def did(self, state: State, record: Record) -> None:
-        """Apply a record."""
-        self.gone.append(state.apply(record))
-        self.records.append(record)
+    def applying(self, state: State) -> Apply:
+        """Return how to apply a record so that it leaves with this batch."""
+
+        def apply(record: Record) -> None:
+            self.gone.append(state.apply(record))
+            self.records.append(record)
+
+        return apply
 
     def answer(self, call: Call, answer: Any, error: Exception | None = None, *, wrote: bool = False) -> None:
         """Note what a caller is to be told."""

@@ -33,7 +33,9 @@ class Clock:
 
     def _shown_at(self, steady: int) -> int:
         passed, off = steady - self._looked_ns, self._off_ns
-        if off == 0:
-            return self._shown_ns + passed
         nearer = passed // SLEW
-        return self._shown_ns + passed + max(-nearer, min(nearer, off))
+        if off > nearer:
+            off = nearer
+        elif off < -nearer:
+            off = -nearer
+        return self._shown_ns + passed + off

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
+from enum import Enum
 from itertools import count
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from ..database import DatabaseError, Event
 from .batch import Batch
@@ -30,6 +31,15 @@ from .snapshots import Snapshots
 from .work import Work
 
 T = TypeVar("T")
+
+
+class Absent(Enum):
+    """No answer, where None would be one."""
+
+    ABSENT = 0
+
+
+ABSENT: Final = Absent.ABSENT
 GATHER_SHARE = 0.5  # of the last append's time, at most, is spent on waiting for company
 SECOND_NS = 1_000_000_000
 SNAPSHOT_S = 600.0
@@ -46,13 +56,18 @@ class Engine:
         self._inbox: deque[Call] = deque()
         self._numbers = count(1)
         self._turn = port.mutex()
+        self._company, self._expected = (
+            port.event(),
+            0,
+        )  # how many a leader waits for, and what tells it that they are there
         self._ended: TaskStoreError | None = StoreClosed()
         self._open = False
         self._work = Work(clock, dice, terms)
         self.state = self._work.state
         self.behind = Behind(port, journal, lag_s) if lag_s is not None else None
-        self.snapshots = Snapshots(port, wanted=journal.wants_snapshots)
+        self.snapshots = Snapshots(port, wanted=journal.keeps)
         self._keeping = Keeping(port, journal)
+        self._keeps = journal.keeps or self.behind is not None
 
     async def open(self) -> Sequence[str]:
         """Read the journal, and begin to answer. Return what a person should be told."""
@@ -79,6 +94,24 @@ class Engine:
         finally:
             await self._journal.close()
 
+    def at_once(self, operation: Operation[T]) -> T | Absent:
+        """Carry an operation out here and now; or return ABSENT where there is a journal, or somebody else, to think of."""
+        if self._keeps or self._inbox or not self._turn.take():
+            return ABSENT
+        try:
+            if self._ended is not None or not self._work.is_alone() or type(operation) is Freeze:
+                return ABSENT
+            return self._work.carry_at_once(operation)
+        except UpdateError:
+            raise
+        except BaseException:
+            self._end(Interrupted())  # the state may show half a change
+            raise
+        finally:
+            self._turn.give()
+            if self._inbox:
+                self._wake_next()
+
     async def ask(self, operation: Operation[T], *, deadline: float, wait_s: float = 0.0) -> T:
         """Carry an operation out and return its answer, or raise what kept it from being carried out.
 
@@ -95,9 +128,12 @@ class Engine:
 
     async def _ask_in_turn(self, operation: Operation[T], deadline: float, stand_until: float) -> T:
         call = Call(operation, next(self._numbers), deadline, stand_until)
+        call.event = self._port.event()
         self._inbox.append(call)
+        if self._expected and len(self._inbox) >= self._expected:
+            self._company.set()
         try:
-            await self._until_done(call)
+            await self._until_done(call, call.event)
         except BaseException:
             self._leave(call)
             raise
@@ -108,15 +144,15 @@ class Engine:
 
     def _is_plain(self) -> bool:
         """Tell whether a single caller with the turn has nobody else to think of."""
-        work, keeping = self._work, self._keeping
-        nobody = not work.line and not work.owed and keeping.unsettled is None
-        return nobody and keeping.crowd <= 1 and self.behind is None and self._ended is None
+        keeping = self._keeping
+        nobody = self._work.is_alone() and keeping.unsettled is None and keeping.crowd <= 1
+        return nobody and self.behind is None and self._ended is None
 
     async def _carry_alone(self, operation: Operation[T], deadline: float) -> T:
         """Do as `_carry_out` does, without its ceremony: most callers meet nobody, and it would cost them half their time."""
         batch = Batch()
         try:
-            answer: T = self._work.carry(operation, batch, self._work.now_ns())
+            answer: T = self._work.carry(operation, batch.applying(self.state), self._work.now_ns())
         except UpdateError:
             raise
         except BaseException:
@@ -158,19 +194,15 @@ class Engine:
 
     # --- who leads ----------------------------------------------------------------------------------------------------
 
-    async def _until_done(self, call: Call) -> None:
+    async def _until_done(self, call: Call, event: Event) -> None:
         while not call.done:
             if self._turn.take():
                 try:
                     await self._lead(call)
                 finally:
                     self._give_turn()
-            if call.done:
-                return
-            if call.event is None:
-                call.event = self._port.event()  # and look once more: who had the turn could not wake us before
-            else:
-                await self._wait(call, call.event)
+            if not call.done:
+                await self._wait(call, event)
 
     async def _take_turn(self, deadline: float) -> None:
         while not self._turn.take():
@@ -183,11 +215,14 @@ class Engine:
             self._work.line.elect(self.state)
         self._turn.give()
         if self._inbox:
-            with suppress(IndexError):  # another thread may have emptied it
-                self._inbox[0].wake()
+            self._wake_next()
         elif (batch := self._keeping.unsettled) is not None:
             for call, *_ in batch.answers:
                 call.wake()
+
+    def _wake_next(self) -> None:
+        with suppress(IndexError):  # another thread may have emptied it
+            self._inbox[0].wake()
 
     async def _lead(self, call: Call) -> None:
         if self._ended is not None:
@@ -203,9 +238,11 @@ class Engine:
 
     async def _gather(self) -> None:
         """Wait a moment for those whom the last append answered: they come back all at once. A lone caller waits for none."""
-        until = self._port.now() + self._keeping.trip_s * GATHER_SHARE
-        while len(self._inbox) < self._keeping.crowd and self._port.now() < until:
-            await self._port.give_way()
+        self._company.clear()
+        self._expected = self._keeping.crowd
+        if len(self._inbox) < self._expected:
+            await self._company.wait(self._keeping.trip_s * GATHER_SHARE)
+        self._expected = 0
 
     # --- who waits ----------------------------------------------------------------------------------------------------
 

@@ -22,8 +22,8 @@ class Journal(Protocol):
     """
 
     @property
-    def wants_snapshots(self) -> bool:
-        """Tell whether a snapshot saves anything."""
+    def keeps(self) -> bool:
+        """Tell whether it keeps anything. Otherwise an append is over at once and never fails, and a snapshot saves nothing."""
         ...
 
     async def open(self, port: Port, take: Take) -> Sequence[str]:

@@ -23,7 +23,7 @@ class MemoryJournal:
         return f"<MemoryJournal {len(self.written)} records>"
 
     @property
-    def wants_snapshots(self) -> bool:
+    def keeps(self) -> bool:
         """See Journal."""
         return self.keep
 

@@ -8,10 +8,12 @@ import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeVar, cast
 
 from .. import database
 from ..database import AsyncioPort, BlockingPort, Event, Store, drive
+from ..database.port import Mutex
 from ..database.ports import LONGEST_WAIT_S
 from .clock import Clock
 from .port import Background
@@ -34,6 +36,10 @@ class ThreadsPort(BlockingPort):
     def event(self) -> Event:
         """Return an event for one thread that waits."""
         return _Signal()
+
+    def mutex(self) -> Mutex:
+        """Return a mutex for threads."""
+        return _Lock()
 
     def begin(self, core: Coroutine[Any, Any, None]) -> Background:
         """Run something in a thread of its own."""
@@ -84,6 +90,16 @@ class LoopPort(AsyncioPort):
         await self.finished()
         await asyncio.to_thread(self._in_order.shutdown)
         await asyncio.to_thread(self._beside.shutdown)
+
+
+class _Lock:
+    """A mutex that is a lock's own methods, as every call takes it and gives it back."""
+
+    __slots__ = ("give", "take")
+
+    def __init__(self) -> None:
+        lock = threading.Lock()
+        self.take, self.give = partial(lock.acquire, False), lock.release
 
 
 class _Signal:

@@ -7,7 +7,7 @@ import msgspec
 from .task import Task
 
 
-class Keyed(msgspec.Struct, frozen=True, array_like=True):
+class Keyed(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """An idempotency key, when it was used, and the task that its add made."""
 
     key: str
@@ -15,7 +15,7 @@ class Keyed(msgspec.Struct, frozen=True, array_like=True):
     task: Task
 
 
-class Record(msgspec.Struct, frozen=True, array_like=True):
+class Record(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Tasks that are gone, and whole tasks that came; all of it or nothing.
 
     `last_id` is the last id that was given out, or, when ids are reserved ahead of the journal, may have been.

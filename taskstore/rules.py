@@ -34,6 +34,32 @@ class Terms:
 
 def update(state: State, op: Update, now_ns: int) -> tuple[Record | None, list[Task]]:
     """Return the record of an update and its new tasks: adds, then changes. Raises UpdateError with all that is broken."""
+    if len(op.deletes) == 1 and not op.adds and not op.changes and not op.depends and _is_text(op.owner):
+        gone = state.tasks.get(op.deletes[0])
+        if gone is not None and (gone.available_at_ns <= now_ns or gone.owner == op.owner):
+            return Record(now_ns, state.last_id, op.deletes), []  # the commonest one: nothing else can be wrong with it
+    if (
+        op.changes
+        or op.deletes
+        or op.depends
+        or not op.adds
+        or not _is_text(op.owner)
+        or not all(map(_is_plain, op.adds))
+    ):
+        _check(state, op, now_ns)
+    return _updated(state, op, now_ns)
+
+
+def _is_plain(add: Add) -> bool:
+    """Tell at a glance that nothing can be wrong with an add. Most are so."""
+    group = add.group
+    if type(group) is not str or not group or not group.isascii() or type(add.data) is not bytes:
+        return False
+    at_ns, after_s = add.available_at_ns, add.after_s
+    return add.key is None and type(at_ns) is int and at_ns == 0 and type(after_s) is float and after_s == 0.0
+
+
+def _check(state: State, op: Update, now_ns: int) -> None:
     tasks, owned = state.tasks, list[int]()
     changed = [change.id for change in op.changes]
     for task_id in (*changed, *op.deletes):
@@ -44,7 +70,6 @@ def update(state: State, op: Update, now_ns: int) -> tuple[Record | None, list[T
     depends = [i for i in op.depends if i not in tasks]
     if bugs or owned or depends or absent[0] or absent[1]:
         raise UpdateError(changes=absent[0], deletes=absent[1], depends=depends, owned=owned, bugs=bugs)
-    return _updated(state, op, now_ns)
 
 
 def _updated(state: State, op: Update, now_ns: int) -> tuple[Record | None, list[Task]]:
@@ -75,21 +100,26 @@ def claim(state: State, op: Claim, now_ns: int, terms: Terms, dice: Dice) -> tup
     """Return the record of a claim and the task, two Nones where nothing is available, or a record that only sets aside
     a task that has failed too often: then ask again. Raises UpdateError.
     """
-    absent = [task_id for task_id in op.depends if task_id not in state.tasks]
-    bugs = _owner_bugs(op.owner) + ([] if op.groups else ["a claim names no group"])
-    if absent or bugs:
-        raise UpdateError(depends=absent, bugs=bugs)
+    if op.depends or not op.groups or not _is_text(op.owner):
+        _check_claim(state, op)
     task = _picked(state, op.groups, now_ns, dice)
     if task is None:
         return None, None
     new_id = state.last_id + 1
     if terms.wants(task):
         return Record(now_ns, new_id, (task.id,), (_aside(task, new_id, now_ns, terms),)), None
-    until = min(now_ns + max(0, op.for_ns), LATEST_NS)
+    until = _later(now_ns, op.for_ns)
     claimed = Task(
         new_id, task.group, op.owner, until, task.data, task.claims + 1, task.attempt + 1, task.error
     )  # fmt: skip
     return Record(now_ns, new_id, (task.id,), (claimed,)), claimed
+
+
+def _check_claim(state: State, op: Claim) -> None:
+    absent = [task_id for task_id in op.depends if task_id not in state.tasks]
+    bugs = _owner_bugs(op.owner) + ([] if op.groups else ["a claim names no group"])
+    if absent or bugs:
+        raise UpdateError(depends=absent, bugs=bugs)
 
 
 def _picked(state: State, groups: Sequence[str], now_ns: int, dice: Dice) -> Task | None:
@@ -105,7 +135,7 @@ def _picked(state: State, groups: Sequence[str], now_ns: int, dice: Dice) -> Tas
 def renew(state: State, op: Renew, now_ns: int) -> tuple[Record, Task]:
     """Return the record of a renewal and the task under its new id. Raises UpdateError."""
     task, new_id = _own(state, op.owner, op.task_id), state.last_id + 1
-    until = min(now_ns + max(0, op.for_ns), LATEST_NS)
+    until = _later(now_ns, op.for_ns)
     renewed = Task(new_id, task.group, op.owner, until, task.data, task.claims, task.attempt, task.error)
     return Record(now_ns, new_id, (task.id,), (renewed,)), renewed
 
@@ -115,7 +145,7 @@ def release(state: State, op: Release, now_ns: int, terms: Terms) -> tuple[Recor
     task, new_id = _own(state, op.owner, op.task_id), state.last_id + 1
     failed = op.error is not None
     attempt = task.attempt if failed else max(0, task.attempt - 1)
-    at = min(now_ns + max(0, op.after_ns), LATEST_NS)
+    at = _later(now_ns, op.after_ns)
     # Nobody owns what waits for its next attempt: the one that gave it back has no more say in it than others.
     error = _kept_error(op.error) if op.error is not None else task.error
     given_back = Task(
@@ -152,6 +182,11 @@ def _changed(task: Task, change: Change, new_id: int, owner: str, now_ns: int) -
         task.attempt if change.attempt is None else change.attempt,
         task.error if change.error is None else _kept_error(change.error),
     )
+
+
+def _later(now_ns: int, by_ns: int) -> int:
+    at_ns = now_ns + by_ns if by_ns > 0 else now_ns
+    return at_ns if at_ns < LATEST_NS else LATEST_NS
 
 
 def _available(asked: Add | Change, now_ns: int) -> int:

@@ -28,7 +28,7 @@ class State:
 
     def apply(self, record: Record) -> list[Task]:
         """Do what a record says. Return the tasks that are gone, for `undo`."""
-        gone = [self._drop(task_id) for task_id in record.gone]
+        gone = [self._drop(task_id) for task_id in record.gone] if record.gone else []
         for task in record.came:
             self._add(task)
         if record.keyed:

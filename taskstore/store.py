@@ -10,7 +10,7 @@ from typing import Self, TypeVar
 from ..database import drive
 from . import looks
 from .clock import Clock
-from .engine import Engine
+from .engine import ABSENT, Engine
 from .errors import StoreClosed
 from .group import Dice
 from .journal import Journal
@@ -79,8 +79,16 @@ class _Opened:
     def _deadline(self) -> float:
         return self._port.now() + self._timeout_s
 
+    def _do(self, operation: Operation[T]) -> T:
+        """Ask, and block until the answer is there."""
+        if self._engine is not None and (answer := self._engine.at_once(operation)) is not ABSENT:
+            return answer
+        return drive(self._ask(operation))
+
     async def _ask(self, operation: Operation[T], wait_s: float = 0.0) -> T:
         engine = self._opened()
+        if (answer := engine.at_once(operation)) is not ABSENT and (answer is not None or not wait_s):
+            return answer
         return await engine.ask(operation, deadline=self._port.now() + self._timeout_s, wait_s=wait_s)
 
     def _stats(self) -> Look[Stats]:
@@ -144,7 +152,7 @@ class TaskStore(_Opened):
         What is changed or deleted must exist, and be available or the owner's; what is depended on must exist.
         Raises UpdateError with all that is broken.
         """
-        return drive(self._ask(Update(owner, tuple(adds), tuple(changes), tuple(deletes), tuple(depends))))
+        return self._do(Update(owner, tuple(adds), tuple(changes), tuple(deletes), tuple(depends)))
 
     def claim(
         self, owner: str, groups: str | Iterable[str], for_s: float, *, depends: Iterable[int] = (), wait_s: float = 0.0
@@ -153,42 +161,43 @@ class TaskStore(_Opened):
 
         With `wait_s`, stand in line that long for one to turn up. Raises UpdateError when a dependency is absent.
         """
-        return drive(self._ask(Claim(owner, names_of(groups), duration_ns(for_s), tuple(depends)), wait_s))
+        claim = Claim(owner, names_of(groups), duration_ns(for_s), tuple(depends))
+        return drive(self._ask(claim, wait_s)) if wait_s else self._do(claim)
 
     def renew(self, owner: str, task: Task | int, for_s: float) -> Task:
         """Own a task of one's own for `for_s` seconds from now; return it under its new id. Raises UpdateError."""
-        return drive(self._ask(Renew(owner, id_of(task), duration_ns(for_s))))
+        return self._do(Renew(owner, id_of(task), duration_ns(for_s)))
 
     def release(self, owner: str, task: Task | int, *, after_s: float = 0.0, error: str | None = None) -> Task:
         """Give a task of one's own back, for others to claim in `after_s` seconds; return it under its new id.
 
         With an `error`, this attempt counts, and the last one moves the task to quarantine. Raises UpdateError.
         """
-        return drive(self._ask(Release(owner, id_of(task), duration_ns(after_s), error)))
+        return self._do(Release(owner, id_of(task), duration_ns(after_s), error))
 
     def task(self, task_id: int) -> Task | None:
         """Return a task, or None."""
-        return drive(self._ask(looks.task(task_id)))
+        return self._do(looks.task(task_id))
 
     def tasks(self, ids: Iterable[int]) -> list[Task | None]:
         """Return some tasks in the order asked for, None in the place of an absent one."""
-        return drive(self._ask(looks.tasks(ids)))
+        return self._do(looks.tasks(ids))
 
     def every_task(self) -> list[Task]:
         """Return all tasks, in the order of their ids."""
-        return drive(self._ask(looks.every_task()))
+        return self._do(looks.every_task())
 
     def group(self, name: str, limit: int | None = None, *, owned: bool = False) -> list[Task]:
         """Return a group's tasks, the oldest first, at most `limit`; with `owned`, also those that are not available."""
-        return drive(self._ask(looks.group(name, limit, owned=owned)))
+        return self._do(looks.group(name, limit, owned=owned))
 
     def groups(self) -> list[str]:
         """Return the names of the groups that have tasks."""
-        return drive(self._ask(looks.groups()))
+        return self._do(looks.groups())
 
     def stats(self) -> Stats:
         """Return how the store is doing."""
-        return drive(self._ask(self._stats()))
+        return self._do(self._stats())
 
     def snapshot(self) -> None:
         """Let the journal begin with the tasks as they are now. It happens by itself; other calls go on meanwhile."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from . import rules
-from .batch import Batch
+from .batch import Apply, Batch
 from .call import Call
 from .clock import Clock
 from .errors import UpdateError
@@ -18,6 +18,8 @@ from .record import Record
 from .rules import Terms
 from .state import State
 from .task import Task
+
+T = TypeVar("T")
 
 
 class Work:
@@ -36,12 +38,16 @@ class Work:
         """Tell whether there is something to do that nobody has to ask for."""
         return bool(self.owed) or (bool(self.line) and self.line.next_due(self.state, self.now_ns()) is not None)
 
+    def is_alone(self) -> bool:
+        """Tell whether nobody stands in line, and nothing is owed."""
+        return not self.line.by_group and not self.owed
+
     def done(self, calls: Sequence[Call]) -> Batch:
         """Carry everything out. Who looks for the last time comes first: it has waited longest."""
         batch, now_ns = Batch(), self.now_ns()
         while self.owed:
             with suppress(UpdateError):
-                batch.did(self.state, rules.release(self.state, self.owed.pop(), now_ns, self._terms)[0])
+                self.carry(self.owed.pop(), batch.applying(self.state), now_ns)
         if self.line:
             self._serve(batch, [call for call in calls if call.last_look], now_ns)
         for call in calls:
@@ -51,7 +57,8 @@ class Work:
 
     def now_ns(self) -> int:
         """Return the time, no earlier than that of any record."""
-        return max(self._clock.now_ns(), self.state.at_ns)
+        now_ns, at_ns = self._clock.now_ns(), self.state.at_ns
+        return now_ns if now_ns > at_ns else at_ns
 
     def _serve(self, batch: Batch, leaving: Sequence[Call], now_ns: int) -> None:
         for call in leaving:
@@ -65,7 +72,7 @@ class Work:
         """Carry one operation out; what others of the batch have changed is there for it."""
         before = len(batch.records)
         try:
-            answer = self.carry(call.operation, batch, now_ns)
+            answer = self.carry(call.operation, batch.applying(self.state), now_ns)
         except UpdateError as error:
             batch.answer(call, None, error)
             return
@@ -79,11 +86,11 @@ class Work:
         if wrote and self.line:
             self._serve(batch, (), now_ns)
 
-    def carry(self, operation: Operation[Any], batch: Batch, now_ns: int) -> Any:
+    def carry(self, operation: Operation[Any], apply: Apply, now_ns: int) -> Any:
         """Apply what an operation comes to, and return its answer. Raises UpdateError, and then has applied nothing."""
         kind, answer = type(operation), cast("Any", None)
         if kind is Claim:
-            return self._claimed(cast("Claim", operation), batch, now_ns)
+            return self._claimed(cast("Claim", operation), apply, now_ns)
         if kind is Update:
             record, answer = rules.update(self.state, cast("Update", operation), now_ns)
         elif kind is Look:
@@ -95,14 +102,19 @@ class Work:
         else:
             return None
         if record is not None:
-            batch.did(self.state, record)
+            apply(record)
         return answer
 
-    def _claimed(self, operation: Claim, batch: Batch, now_ns: int) -> Task | None:
+    def carry_at_once(self, operation: Operation[T]) -> T:
+        """Carry an operation out that nobody could take back, as nothing keeps it."""
+        answer: T = self.carry(operation, self.state.apply, self.now_ns())
+        return answer
+
+    def _claimed(self, operation: Claim, apply: Apply, now_ns: int) -> Task | None:
         while True:
             record, task = rules.claim(self.state, operation, now_ns, self._terms, self._dice)
             if record is None:
                 return None
-            batch.did(self.state, record)
+            apply(record)
             if task is not None:
                 return task  # otherwise the record only set one aside

@@ -26,7 +26,7 @@ SEGMENT_BYTES = 64 << 20
 class DiskJournal:
     """A journal in a directory, which is made if need be. One process has it open at a time."""
 
-    wants_snapshots = True
+    keeps = True
 
     def __init__(self, directory: str | Path, *, segment_bytes: int = SEGMENT_BYTES) -> None:
         self.directory = Path(directory)

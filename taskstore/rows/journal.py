@@ -29,7 +29,7 @@ class DatabaseJournal:
     `database` is a URL, settings, or an open store (which stays open). Whoever opens it later takes it over.
     """
 
-    wants_snapshots = True
+    keeps = True
 
     def __init__(
         self, database: Settings | str | Store, name: str = "tasks", *, segment_commits: int = SEGMENT_COMMITS
