@@ -13,7 +13,7 @@ SIZE = 1 << 16
 class LossyProxy:
     """Passes bytes on. `lose_requests` and `lose_answers` count what is lost next, each with its connection.
 
-    Of `lose_each` answers one is lost. `upon_loss` is called before whoever waits is hung up on.
+    Of `lose_each` answers one is lost. `watch` is called with what clients send, and `upon_loss` before they are hung up on.
     """
 
     def __init__(self, upstream: int) -> None:
@@ -22,6 +22,7 @@ class LossyProxy:
         self.port: int = self._server.getsockname()[1]
         self.lose_requests = self.lose_answers = 0
         self.lose_each = self.lost = self._passed = 0
+        self.watch: Callable[[bytes], object] = lambda sent: None
         self.upon_loss: Callable[[], object] = lambda: None
         self._counting = threading.Lock()
         self._sockets: list[socket.socket] = []
@@ -68,6 +69,8 @@ class LossyProxy:
     def _pass_on(self, source: socket.socket, target: socket.socket, kind: str) -> None:
         with suppress(OSError):
             while data := source.recv(SIZE):
+                if kind == "lose_requests":
+                    self.watch(data)
                 if self._loses(kind):
                     self.upon_loss()
                     break

@@ -190,8 +190,12 @@ def test_nobody_there_is_6_and_a_wrong_token_too(run: Run, tmp_path: Path) -> No
 
 def test_a_lost_answer_is_7(run: Run, service: ServedTasks, group: str) -> None:
     with lossy(service.port) as proxy:
-        proxy.lose_each = 2  # the first answer says which process it is
-        proxy.upon_loss = lambda: setattr(proxy, "lose_each", 1)
+
+        def cut(sent: bytes) -> None:
+            if sent.startswith(b"POST"):
+                proxy.lose_answers = 1_000
+
+        proxy.watch = cut
         ran = run("add", group, "--url", proxy.url, "--timeout", "0.3", "--json")
 
     assert (ran.code, ran.error["type"]) == (7, "OutcomeUnknown")
