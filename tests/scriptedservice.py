@@ -80,7 +80,7 @@ def scripted() -> Iterator[Script]:
             script.asked.append(Asked(self.command, self.path, headers, body))
             (script.steps.pop(0) if script.steps else _hang_up)(self)
 
-        do_POST = do_GET  # noqa: N815 - as above
+        do_POST = do_PUT = do_DELETE = do_GET  # noqa: N815 - as above
 
         def log_message(self, format: str, *values: Any) -> None:
             pass

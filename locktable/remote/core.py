@@ -13,7 +13,7 @@ from typing import Any
 
 from ...web.caller import Caller
 from ...web.failures import AnswerLost, CallerClosed, CallError, NotSent
-from ..errors import LockUnavailable, LockUnknown
+from ..errors import LockError, LockUnavailable, LockUnknown
 from ..lock import Lock, Request, lease
 from ..node.status import Status
 from ..wire import LockDocument, LockList, WaitingDocument
@@ -122,12 +122,12 @@ class Core:
         lost = [] if lost is None else lost
         deadline = self.now() + (self._timeout_s if timeout_s is None else timeout_s)
         while True:
-            failure: LockUnavailable | None = None
+            failure: LockError | None = None
             try:
                 asked = await self.ask(question, min(try_s, max(0.1, deadline - self.now())))
                 if not asked.is_busy:
                     return asked
-                failure = _busy(asked)
+                failure = asked.refusal()
             except AnswerLost as error:
                 lost.append(error)
             except ServiceUnreachable as error:
@@ -247,8 +247,3 @@ def _leased(asked: Asked) -> Lock:
     """Return a lock that was granted or renewed, with the end that its holder may trust."""
     document = asked.read(LockDocument)
     return replace(document.as_lock(asked.received), until=document.trusted_until(asked.sent, asked.received))
-
-
-def _busy(asked: Asked) -> LockUnavailable:
-    error = asked.refusal()
-    return error if isinstance(error, LockUnavailable) else LockUnavailable(str(error))

@@ -71,6 +71,8 @@ class Asked:
     def refusal(self, *, name: str = "", some_id: str = "") -> LockError:
         """Return what the answer says went wrong. `some_id` is what was asked for: an id, or the id of a request."""
         said = _decoded(self.answer.body, LockProblemDocument) if self.answer.is_problem else None
+        if said is None and self.is_busy:  # who stands between has no node to ask
+            return LockUnavailable(f"{LockUnavailable.__doc__} (status {self.answer.status})")
         if said is None:
             return _misread(self.answer)
         return _error(said, self.received, name, some_id)
