@@ -27,6 +27,7 @@ from .errors import BeingDeleted, HoldUnknown, RowsDisagree
 from .flight import Flight
 from .inbox import Inbox
 from .layout import BucketRef
+from .mark import is_kept
 from .operations import Answer, Cancel, Granted, Operation, Queued, Renewed, Stay, Stayed
 from .plan import plan
 from .planned import Plan, Setting
@@ -237,7 +238,7 @@ class Bucket:
     def _setting(self) -> Setting:
         mark = int(self._dice() * 2**32) - 2**31  # any int; drawn anew for each batch, so that it never seems unmoved
         now, wall_ms = self._port.now(), self._port.wall_ms()
-        return Setting(self._client_id, now, wall_ms, mark, self._place, self._line.leases())
+        return Setting(self._client_id, now, wall_ms, mark, self._place, self._line.leases(), self._told)
 
     def _send(self, planned: Plan, calls: list[Call]) -> None:
         if planned.writes:
@@ -348,10 +349,12 @@ class Bucket:
         if flight.unsure:
             for call, (_, answer) in zip(flight.calls, flight.plan.after, strict=True):
                 call.unsure = True
-                if isinstance(answer, Granted):
-                    call.tried.add((answer.token, answer.fence))
+                if isinstance(answer, Granted) and not is_kept(answer.mark):
+                    call.tried.add((answer.token, answer.fence, answer.mark))
                 elif isinstance(answer, Queued):
                     call.stood = True
+            for owner_id, granted in flight.plan.served:
+                self._line.note_tried(owner_id, (granted.token, granted.fence, granted.mark))
         self._inbox.enter_again(call for call in reversed(flight.calls) if not call.done)
 
     def _corrected(self, flight: Flight, refused: Refused) -> bool:

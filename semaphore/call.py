@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..database import Port
 from .operations import Answer, Operation
-from .planned import Ask
+from .planned import Ask, Hold
 from .state import State
 
 
@@ -43,7 +43,7 @@ class Call:
         self.stood = False  # it stands in line, or has, or may have
         self.attended = True  # somebody waits for it, and can lead
         self.unsure = False  # an attempt of it may have applied
-        self.tried: set[tuple[int, int]] = set()  # the tokens and versions that such attempts wrote
+        self.tried: set[Hold] = set()  # the holds that such attempts may have granted
         self.gives_back: tuple[int, int] | None = None  # the token and fence of a hold that nobody knows of
         self.alone = False  # the server rejected a batch that it was in
         self.blocked = 0

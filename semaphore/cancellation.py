@@ -73,15 +73,15 @@ class Cancellation:
         if isinstance(call.answer, Granted):
             self._told.untell(call.answer)
             await self._give_back(call.operation.owner_id, call.answer.token, call.answer.fence)
-        for token, fence in tuple(call.tried) if call.error is not None else ():
-            self._told.owe(token, fence)
-            await self._give_back(call.operation.owner_id, token, fence)
+        for hold in tuple(call.tried) if call.error is not None else ():
+            self._told.owe(hold)
+            await self._give_back(call.operation.owner_id, *hold[:2])
 
     async def _give_back(self, owner_id: str, token: int, fence: int) -> None:
         """Release what nobody knows of, again and again while the database cannot."""
         until = self._port.now() + LEAVING_S
         while self._told.is_owed(token, fence):
-            undo = Call(self._port, Release(owner_id, fence), until)
+            undo = Call(self._port, Release(owner_id, fence, untold=True), until)
             undo.gives_back = token, fence
             self._inbox.enter([undo])
             await self._bucket.until_answered(undo)

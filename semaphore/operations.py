@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,10 +16,14 @@ class Acquire:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Give an owner's slot back. With `fence`, only the hold that has it."""
+    """Give an owner's slot back. With `fence`, only the hold that has it.
+
+    With `untold` too, only while nobody else was told of it: it was granted to a caller of this process who is gone.
+    """
 
     owner_id: str
     fence: int | None = None
+    untold: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +39,7 @@ class Renew:
 class Cancel:
     """Take an owner out of the line. With `keep`, a slot that it was handed meanwhile stays its own, leased as asked.
 
-    With `unwanted` too, the caller is gone: its place is given up, and what was handed to it is only told, not touched.
+    With `unwanted` too, the caller is gone: its place is given up, and what was granted to it is only told, not touched.
     """
 
     owner_id: str
@@ -58,13 +62,14 @@ Operation = Acquire | Release | Renew | Cancel | Stay
 class Granted:
     """The owner holds `token`. `fence` only grows for a token; `again` tells that it held the token before.
 
-    A lease counts from `began_at` at the latest, on the port's clock: then the first attempt left.
+    A lease counts from `began_at` at the latest, on the port's clock: then the first attempt left. `mark` is its row's.
     """
 
     token: int
     fence: int
     again: bool = False
     began_at: float = 0.0
+    mark: int | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain, islice
 
 from ..database import Value, delete, insert, update
 from ..database.batch import MOST_WRITES
 from ..owner import FREE
 from .line import Line
+from .mark import handed_to, is_kept, kept, taken
 from .operations import (
     Acquire,
     Answer,
@@ -32,7 +34,7 @@ from .operations import (
     Stay,
     Stayed,
 )
-from .planned import PROVISIONAL_S, Ask, Plan, Setting
+from .planned import PROVISIONAL_S, Ask, Hold, Plan, Setting
 from .rows import owner_key, token_key
 from .state import State, Token, Waiter
 
@@ -57,6 +59,7 @@ class _Planner:
         self._plan = Plan()
         self._busy: set[str] = set()
         self._released: list[tuple[int, str]] = []  # tokens given back in this batch, and by whom
+        self._untold: set[int] = set()  # of these, tokens for which nobody may be told meanwhile that they are held
         self._free = self._free_tokens()
         self._next_free: int | None = NOT_LOOKED_FOR
         self._line = Line(state, setting, self._plan)
@@ -104,13 +107,16 @@ class _Planner:
             self._no(index, ask, gone)
         elif (fence := state.tokens[number].version or 0) != (getattr(operation, "fence", None) or fence):
             self._no(index, ask, Stale(number, fence))
+        elif isinstance(operation, Release) and operation.untold and self._hold(number) not in self._setting.ours:
+            self._no(index, ask, NotHeld())  # another process has told somebody of it
         elif isinstance(operation, Release):
             self._touch(operation.owner_id)
+            self._untold |= {number} if operation.untold else set()
             self._released.append((number, operation.owner_id))
             self._plan.writes.append(delete(owner_key(operation.owner_id)))
             self._plan.after.append((index, Released(number)))
         elif isinstance(operation, Renew):
-            self._hold_anew(number, operation.owner_id, operation.lease_s)
+            self._hold_anew(number, operation, kept(self._setting.mark))
             self._plan.after.append((index, Renewed(number, fence)))
 
     def _is_left_behind(self, owner_id: str) -> bool:
@@ -126,7 +132,9 @@ class _Planner:
         number = self._state.held.get(operation.owner_id)
         if operation.keep and number is not None:
             if operation.unwanted:
-                self._no(index, ask, self._granted_before(ask, number))
+                self._no(
+                    index, ask, self._granted_before(ask, number) if self._is_ours(ask, number) else Cancelled(None)
+                )
             else:
                 self._acquire_again(index, ask, operation, number)
             return
@@ -158,7 +166,8 @@ class _Planner:
         """Grant the next slot to a waiter: to the call that asks for it, and to those who wait here for its owner."""
         owner_id, leases = waiter.owner_id, self._setting.leases
         if index is None:
-            granted = self._grant(owner_id, leases.get(owner_id, PROVISIONAL_S))
+            mark = None if owner_id in leases else handed_to(waiter.client_id)
+            granted = self._grant(owner_id, leases.get(owner_id, PROVISIONAL_S), mark)
         else:
             operation = self._asks[index].operation
             assert isinstance(operation, Acquire)
@@ -201,17 +210,30 @@ class _Planner:
             self._no(index, ask, answer)
 
     def _acquire_again(self, index: int, ask: Ask, operation: Acquire | Cancel, number: int) -> None:
-        token = self._state.tokens[number]
-        answer = self._granted_before(ask, number)
-        if operation.lease_s is None and token.ends_at is None:
+        token, answer, ours = self._state.tokens[number], self._granted_before(ask, number), self._is_ours(ask, number)
+        if operation.lease_s is None and token.ends_at is None and (ours or is_kept(token.mark)):
             self._no(index, ask, answer)
-        else:  # a slot handed over for a few seconds becomes a hold of the length asked for
-            self._hold_anew(number, operation.owner_id, operation.lease_s)
-            self._plan.after.append((index, answer))
+        else:  # a slot handed over becomes a hold of the length asked for; one that is another process's is not given back
+            mark = (taken if ours else kept)(self._setting.mark)
+            self._hold_anew(number, operation, mark)
+            self._plan.after.append((index, replace(answer, mark=mark)))
 
     def _granted_before(self, ask: Ask, number: int) -> Granted:
-        version = self._state.tokens[number].version or 0
-        return Granted(number, version, again=not ask.stood and (number, version) not in ask.tried)
+        token, version, mark = self._hold(number)
+        tried = any(hold[:2] == (token, version) for hold in ask.tried)
+        return Granted(token, version, again=not (ask.stood or tried or self._is_handed_to_us(number)), mark=mark)
+
+    def _is_ours(self, ask: Ask, number: int) -> bool:
+        """Tell whether a hold was granted to callers of this process, and nobody of another one was told of it."""
+        hold = self._hold(number)
+        return hold in ask.tried or hold in self._setting.ours or self._is_handed_to_us(number)
+
+    def _is_handed_to_us(self, number: int) -> bool:
+        return self._state.tokens[number].mark == handed_to(self._setting.client_id)
+
+    def _hold(self, number: int) -> Hold:
+        token = self._state.tokens[number]
+        return (number, token.version or 0, token.mark)
 
     def _acquire_waiting(self, index: int, ask: Ask, operation: Acquire, waiter: Waiter) -> None:
         if not operation.wait:
@@ -238,7 +260,7 @@ class _Planner:
             self._next_free = next(self._free, None)
         return bool(self._released) or self._next_free is not None
 
-    def _grant(self, owner_id: str, lease_s: int | None) -> Granted:
+    def _grant(self, owner_id: str, lease_s: int | None, mark: int | None = None) -> Granted:
         """Give the owner a token that is being given back, or else a free one."""
         if self._released:
             number, by = self._released.pop(0)
@@ -247,45 +269,64 @@ class _Planner:
             number, holders = self._take_free(), (FREE, None)
         self._touch(owner_id)
         version = self._next_version(number)
-        self._write_token(number, owner_id, version, holders, lease_s)
+        self._write_token(number, owner_id, version, holders, lease_s, {"held_token": mark})
         values = {"held_token": number, "updated_time": version}
         self._plan.writes.append(insert(owner_key(owner_id), values, absent=True, ttl_s=lease_s))
-        return Granted(number, version)
+        return Granted(number, version, mark=mark)
 
     def _release_to_nobody(self, number: int, owner_id: str) -> None:
         self._line.names_last = True
         self._plan.mark = self._setting.mark
-        self._write_token(number, FREE, self._next_version(number), (owner_id,), None)
+        self._write_token(number, FREE, self._next_version(number), (owner_id,), None, {})
 
     def _write_token(
-        self, number: int, holder: str, version: int, holders: tuple[Value, ...], lease_s: int | None
+        self,
+        number: int,
+        holder: str,
+        version: int,
+        holders: tuple[Value, ...],
+        lease_s: int | None,
+        mark: dict[str, int | None],
     ) -> None:
-        key, expect = token_key(number), {"holder": holders, "updated_time": (self._state.tokens[number].version,)}
-        if lease_s is None:
-            self._plan.writes.append(update(key, {"holder": holder, "updated_time": version}, expect=expect))
-        else:  # the version outlives the lease
-            self._plan.writes.append(update(key, {"holder": holder}, expect=expect, ttl_s=lease_s))
-            self._plan.writes.append(update(key, {"updated_time": version}))
-        nobody = holder == FREE
-        mark = self._state.tokens[number].mark
-        self._plan.tokens[number] = Token(None if nobody else holder, version, self._end_of(lease_s), mark)
+        before = self._state.tokens[number]
+        expect: dict[str, tuple[Value, ...]] = {"holder": holders, "updated_time": (before.version,)}
+        if number in self._untold:
+            expect["held_token"] = (before.mark,)
+        self._set_holder(number, holder, {"updated_time": version, **mark}, expect, lease_s)
+        held_by = None if holder == FREE else holder
+        self._plan.tokens[number] = Token(held_by, version, self._end_of(lease_s), mark.get("held_token", before.mark))
 
-    def _hold_anew(self, number: int, owner_id: str, lease_s: int | None) -> None:
+    def _hold_anew(self, number: int, operation: Acquire | Cancel | Renew, mark: int) -> None:
         """Write a hold again under its version and a new mark, with another lease.
 
         The owner row is inserted whole: no half of it ends.
         """
+        owner_id, lease_s, token = operation.owner_id, operation.lease_s, self._state.tokens[number]
         self._touch(owner_id)
-        key, token, mark = token_key(number), self._state.tokens[number], {"held_token": self._setting.mark}
-        expect = {"holder": (owner_id,), "updated_time": (token.version,), "held_token": (token.mark,)}
-        if lease_s is None:
-            self._plan.writes.append(update(key, {"holder": owner_id, **mark}, expect=expect))
-        else:  # the mark outlives the lease
-            self._plan.writes.append(update(key, {"holder": owner_id}, expect=expect, ttl_s=lease_s))
-            self._plan.writes.append(update(key, mark))
+        expect: dict[str, tuple[Value, ...]] = {
+            "holder": (owner_id,),
+            "updated_time": (token.version,),
+            "held_token": (token.mark,),
+        }
+        self._set_holder(number, owner_id, {"held_token": mark}, expect, lease_s)
         values = {"held_token": number, "updated_time": token.version}
         self._plan.writes.append(insert(owner_key(owner_id), values, ttl_s=lease_s))
-        self._plan.tokens[number] = Token(owner_id, token.version, self._end_of(lease_s), self._setting.mark)
+        self._plan.tokens[number] = Token(owner_id, token.version, self._end_of(lease_s), mark)
+
+    def _set_holder(
+        self,
+        number: int,
+        holder: str,
+        lasting: dict[str, Value],
+        expect: dict[str, tuple[Value, ...]],
+        lease_s: int | None,
+    ) -> None:
+        """Write a token row. Its version and its mark outlive a lease."""
+        key, writes = token_key(number), self._plan.writes
+        if lease_s is None:
+            writes.append(update(key, {"holder": holder, **lasting}, expect=expect))
+        else:
+            writes += [update(key, {"holder": holder}, expect=expect, ttl_s=lease_s), update(key, lasting)]
 
     # --- small things ------------------------------------------------------------------------------------------------
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 
 from ..database import Write
 from .operations import Answer, Granted, Operation
 from .state import State, Token, Waiter
+
+Hold = tuple[int, int, int | None]  # a token, its version, its mark
 
 PROVISIONAL_S = 5  # how long a slot handed to another process waits for it to confirm
 WAITER_S = 30  # how long a waiter that nobody renews keeps its place
@@ -17,27 +19,31 @@ WAITER_S = 30  # how long a waiter that nobody renews keeps its place
 class Ask:
     """An operation as its bucket sees it. `fresh`: the state was read after it came, so that it may be told No.
 
-    `unsure`: an earlier attempt of it may have applied; `tried` has the tokens and versions that such attempts wrote.
+    `unsure`: an earlier attempt of it may have applied; `tried` has the holds that such attempts may have granted.
     `stood`: it has stood in line, so a slot that its owner holds was handed to it.
     """
 
     operation: Operation
     fresh: bool = True
     unsure: bool = False
-    tried: frozenset[tuple[int, int]] = frozenset()
+    tried: frozenset[Hold] = frozenset()
     stood: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a plan takes from its surroundings: who plans, the clocks, the next random mark, where to take tokens from."""
+    """What a plan takes from its surroundings: who plans, the clocks, the next random mark, where to take tokens from.
+
+    `leases` are those that the owners who wait in this process asked for; `ours` has the holds granted to its callers.
+    """
 
     client_id: str
     now: float
     wall_ms: int
     mark: int
     place: int = 0
-    leases: Mapping[str, int | None] = field(default_factory=dict)  # of the owners that wait in this process
+    leases: Mapping[str, int | None] = field(default_factory=dict)
+    ours: Container[Hold] = frozenset()
 
 
 @dataclass(slots=True)

@@ -1,17 +1,21 @@
 """Who was told here that it holds a token. Callers for one owner share its slot: it is given back for one that was cancelled
-only when no other relies on it.
+only when no other relies on it, here or, as its mark shows, in another process.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import cast
 
+from .mark import is_kept
 from .operations import Granted
+from .planned import Hold
 
 
 @dataclass(slots=True)
 class _Told:
     fence: int
+    marks: set[int | None] = field(default_factory=set)  # under which it is this process's to give back
     callers: int = 0
     owed: bool = False  # it was taken for a caller who never knew
 
@@ -24,7 +28,10 @@ class Told:
 
     def tell(self, granted: Granted, callers: int = 1) -> None:
         """Note that callers rely on a hold from now on."""
-        self._of(granted.token, granted.fence).callers += callers
+        told = self._of(granted.token, granted.fence)
+        told.callers += callers
+        if not is_kept(granted.mark):
+            told.marks.add(granted.mark)
 
     def untell(self, granted: Granted) -> None:
         """Note that one of them was cancelled before it knew."""
@@ -32,9 +39,18 @@ class Told:
         told.callers -= 1
         told.owed |= not granted.again
 
-    def owe(self, token: int, fence: int) -> None:
+    def owe(self, hold: Hold) -> None:
         """Note that a hold may have been taken for a caller who was cancelled."""
-        self._of(token, fence).owed = True
+        token, fence, mark = hold
+        told = self._of(token, fence)
+        told.owed = True
+        told.marks.add(mark)
+
+    def __contains__(self, hold: object) -> bool:
+        """Tell whether a hold, as its row shows it, was granted to callers of this process, and taken on by no other."""
+        token, fence, mark = cast(Hold, hold)
+        told = self._by_token.get(token)
+        return told is not None and told.fence == fence and mark in told.marks
 
     def is_owed(self, token: int, fence: int) -> bool:
         """Tell whether a hold must be given back: it was taken for nobody who knows, and nobody relies on it."""

@@ -8,7 +8,7 @@ from ..database import Port
 from .call import Call
 from .errors import WaitCancelled
 from .operations import Acquire, Cancel, Cancelled, Granted, Stay
-from .planned import PROVISIONAL_S, WAITER_S
+from .planned import PROVISIONAL_S, WAITER_S, Hold
 from .state import State
 
 SHORTEST_POLL_S, LONGEST_POLL_S = 0.02, 0.25
@@ -61,6 +61,11 @@ class WaitingHere:
         for call in calls:
             call.succeed(granted)
         return len(calls)
+
+    def note_tried(self, owner_id: str, hold: Hold) -> None:
+        """Note that a hold may have been granted to those who wait for an owner."""
+        for call in self._calls.get(owner_id, ()):
+            call.tried.add(hold)
 
     def fail_all(self, error: Exception) -> None:
         """Answer everybody with an error."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from slotkeeper.database import Value, Write, delete, insert, update
 from slotkeeper.owner import FREE
+from slotkeeper.semaphore import mark
 from slotkeeper.semaphore.operations import Answer, Operation
 from slotkeeper.semaphore.plan import plan
 from slotkeeper.semaphore.planned import Ask, Plan, Setting
@@ -61,20 +62,28 @@ def granted(token: int, owner_id: str, *, seen: int | None, holders: tuple[Value
     """Spell a grant without a lease."""
     version = NOW if seen is None or seen < NOW else seen + 1
     guard = {"holder": holders, "updated_time": (seen,)}
+    values: dict[str, Value] = {"holder": owner_id, "updated_time": version, "held_token": None}
     return [
-        update(token_key(token), {"holder": owner_id, "updated_time": version}, expect=guard),
+        update(token_key(token), values, expect=guard),
         insert(owner_key(owner_id), {"held_token": token, "updated_time": version}, absent=True),
     ]
 
 
 def leased(
-    token: int, owner_id: str, ttl_s: int, *, seen: int | None, holders: tuple[Value, ...] = FREE_OR_NULL
+    token: int,
+    owner_id: str,
+    ttl_s: int,
+    *,
+    seen: int | None,
+    holders: tuple[Value, ...] = FREE_OR_NULL,
+    handed_to: str | None = None,
 ) -> list[Write]:
-    """Spell a grant with a lease: the version has no TTL, so that it outlives the holder."""
+    """Spell a grant with a lease: the version has no TTL, so that it outlives the holder. A place's client may be named."""
+    marked = None if handed_to is None else mark.handed_to(handed_to)
     guard = {"holder": holders, "updated_time": (seen,)}
     return [
         update(token_key(token), {"holder": owner_id}, expect=guard, ttl_s=ttl_s),
-        update(token_key(token), {"updated_time": NOW}),
+        update(token_key(token), {"updated_time": NOW, "held_token": marked}),
         insert(owner_key(owner_id), {"held_token": token, "updated_time": NOW}, absent=True, ttl_s=ttl_s),
     ]
 

@@ -6,9 +6,8 @@ import pytest
 from contract.clients import Slots, owner_in, some_owner, stored
 
 from slotkeeper.owner import FREE, NONE, Owner, OwnerIdError, ReservedOwner
-from slotkeeper.semaphore import (
-    StaleFence,
-)
+from slotkeeper.semaphore import StaleFence
+from slotkeeper.semaphore.rows import TOKEN
 
 
 def test_size_owners_get_a_token_each_and_the_next_gets_none(ours: Slots, name: str) -> None:
@@ -24,13 +23,17 @@ def test_second_acquire_by_the_owner_answers_the_token_it_holds(ours: Slots, the
     ours.create(name, 3)
     owner = some_owner()
     first = ours.take(name, owner)
-    before = stored(ours, name)
-    for client in (ours, theirs):
+    rows = [stored(ours, name)]
+    for client in (ours, theirs, theirs, ours):
         again = client.take(name, str(owner))
         assert (again.owner, again.token, again.fence) == (owner, first.token, first.fence)
         assert again.again
+        rows.append(stored(ours, name))
     assert not first.again
-    assert stored(ours, name) == before
+    before, ours_again, marked, *later = rows
+    assert ours_again == before
+    assert [{**row, "held_token": None} if row["type"] == TOKEN else row for row in marked] == before
+    assert later == [marked, marked], "another process marks it once, before it tells anybody"
 
 
 def test_refused_acquire_changes_nothing(ours: Slots, theirs: Slots, name: str) -> None:

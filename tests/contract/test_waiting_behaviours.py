@@ -17,10 +17,10 @@ from semaphorerows import Seen, seen
 
 from slotkeeper.database import Batch, BlockingPort, drive
 from slotkeeper.owner import Owner
-from slotkeeper.semaphore import NotAcquired, WaitCancelled, domain_id, metadata, plan, waiting
+from slotkeeper.semaphore import NotAcquired, WaitCancelled, domain_id, metadata, plan
 from slotkeeper.semaphore.layout import BucketRef
 from slotkeeper.semaphore.operations import Acquire
-from slotkeeper.semaphore.planned import Ask, Setting
+from slotkeeper.semaphore.planned import PROVISIONAL_S, Ask, Setting
 from slotkeeper.semaphore.reading import look
 from slotkeeper.semaphore.rows import TOKENS
 
@@ -242,14 +242,14 @@ def test_waiting_caller_can_ask_why(ours: Party, theirs: Party, line: Line, name
 @pytest.fixture
 def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the rows of the dead end after two seconds, and what is handed to them after one."""
-    for module, constant, value in (
-        (plan, "WAITER_S", 2),
-        (plan, "PROVISIONAL_S", 1),
-        (waiting, "WAITER_S", 2),
-        (waiting, "PROVISIONAL_S", 1),
-        (waiting, "STAY_S", 0.5),
+    for constant, value in (
+        ("line.WAITER_S", 2),
+        ("plan.PROVISIONAL_S", 1),
+        ("waiting.WAITER_S", 2),
+        ("waiting.PROVISIONAL_S", 1),
+        ("waiting.STAY_S", 0.5),
     ):
-        monkeypatch.setattr(module, constant, value)
+        monkeypatch.setattr(f"slotkeeper.semaphore.{constant}", value)
 
 
 @pytest.mark.usefixtures("brisk")
@@ -287,7 +287,7 @@ def test_everyone_who_sees_a_free_slot_and_a_line_helps_its_head(
     until(lambda: line.seen().holders == {}, bound_s=4)
     assert ours.try_acquire(name, some_owner()) is None
     assert line.seen().holders.keys() == {str(head)}
-    assert line.seen().leases[str(head)] <= plan.PROVISIONAL_S
+    assert line.seen().leases[str(head)] <= PROVISIONAL_S
 
 
 # What it costs

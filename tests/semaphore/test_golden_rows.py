@@ -53,7 +53,12 @@ def test_cadences_holder_that_acquires_through_us_keeps_its_token(
     hold = client.try_acquire("sem", golden)
     assert hold is not None
     assert (hold.token, hold.fence, hold.again) == (HELD, AT_MS, True)
-    assert cadence.scan("sem") == before
+    marked = cadence.token_row("sem", HELD)
+    assert marked is not None
+    assert isinstance(marked["held_token"], int), "whoever granted it gives it back no more"
+    assert [{**row, "held_token": None} if row == marked else row for row in cadence.scan("sem")] == before
+    assert client.try_acquire("sem", golden) is not None
+    assert cadence.token_row("sem", HELD) == marked, "once is enough"
 
 
 def test_released_null_and_missing_tokens_are_all_granted_and_no_more(client: Client, golden: str) -> None:

@@ -27,6 +27,8 @@ from contract.planning import (
 )
 
 from slotkeeper.database import Batch, Value, Write, delete, insert, update
+from slotkeeper.owner import FREE
+from slotkeeper.semaphore import mark
 from slotkeeper.semaphore.operations import (
     Acquire,
     Answer,
@@ -57,6 +59,9 @@ from slotkeeper.semaphore.rows import (
 )
 from slotkeeper.semaphore.state import State, Token
 
+KEPT, TAKEN = mark.kept(MARK), mark.taken(MARK)
+TO_US, TO_THEM = mark.handed_to("us"), mark.handed_to("they")
+OURS = replace(SETTING, ours={(1, 500, None)})
 RENEWED: dict[str, tuple[Value, ...]] = {"holder": ("ann",), "updated_time": (500,), "held_token": (None,)}
 
 
@@ -132,7 +137,7 @@ SITUATIONS = {
         state(TWO, waiter(3, "eve"), waiter(5, "fay"), last=5, mark=OLD_MARK),
         [Release("ann")],
         [
-            *leased(1, "eve", PROVISIONAL_S, seen=500, holders=("ann",)),
+            *leased(1, "eve", PROVISIONAL_S, seen=500, holders=("ann",), handed_to="they"),
             delete(owner_key("ann")),
             *gone(3, "eve"),
             head(3),
@@ -159,8 +164,8 @@ SITUATIONS = {
         state(TWO, waiter(3, "eve"), waiter(5, "fay"), waiter(6, "gil"), last=6),
         [Release("ann"), Release("bob")],
         [
-            *leased(1, "eve", PROVISIONAL_S, seen=500, holders=("ann",)),
-            *leased(2, "fay", PROVISIONAL_S, seen=500, holders=("bob",)),
+            *leased(1, "eve", PROVISIONAL_S, seen=500, holders=("ann",), handed_to="they"),
+            *leased(2, "fay", PROVISIONAL_S, seen=500, holders=("bob",), handed_to="they"),
             delete(owner_key("ann")),
             delete(owner_key("bob")),
             *gone(3, "eve"),
@@ -173,7 +178,7 @@ SITUATIONS = {
         state(TWO, waiter(3, "eve"), last=3),
         [Release("ann"), Release("bob")],
         [
-            *leased(1, "eve", PROVISIONAL_S, seen=500, holders=("ann",)),
+            *leased(1, "eve", PROVISIONAL_S, seen=500, holders=("ann",), handed_to="they"),
             freed(2, "bob"),
             delete(owner_key("ann")),
             delete(owner_key("bob")),
@@ -186,14 +191,14 @@ SITUATIONS = {
     "whoever asks helps the head first": Situation(
         state({1: held("ann"), 2: Token(None, 500)}, waiter(3, "eve"), last=3),
         [Acquire("fay")],
-        [*leased(2, "eve", PROVISIONAL_S, seen=500), *gone(3, "eve"), head(3)],
+        [*leased(2, "eve", PROVISIONAL_S, seen=500, handed_to="they"), *gone(3, "eve"), head(3)],
         [Full(2)],
     ),
     "a newcomer takes what the line leaves over": Situation(
         state({1: Token(), 2: Token(None, 500)}, waiter(3, "eve"), last=3),
         [Acquire("fay")],
         [
-            *leased(1, "eve", PROVISIONAL_S, seen=None),
+            *leased(1, "eve", PROVISIONAL_S, seen=None, handed_to="they"),
             *gone(3, "eve"),
             head(3),
             *granted(2, "fay", seen=500),
@@ -252,19 +257,76 @@ SITUATIONS = {
         [Renew("ann", lease_s=30)],
         [
             update(token_key(1), {"holder": "ann"}, expect=RENEWED, ttl_s=30),
-            update(token_key(1), {"held_token": SETTING.mark}),
+            update(token_key(1), {"held_token": KEPT}),
             insert(owner_key("ann"), {"held_token": 1, "updated_time": 500}, ttl_s=30),
         ],
         [Renewed(1, 500)],
     ),
     "a hold handed over for a few seconds is confirmed by acquiring": Situation(
-        state({1: held("ann", 500, ends_at=103.0)}),
+        state({1: Token("ann", 500, 103.0, TO_US)}),
         [Acquire("ann")],
         [
-            update(token_key(1), {"holder": "ann", "held_token": SETTING.mark}, expect=RENEWED),
+            update(token_key(1), {"holder": "ann", "held_token": TAKEN}, expect={**RENEWED, "held_token": (TO_US,)}),
+            insert(owner_key("ann"), {"held_token": 1, "updated_time": 500}),
+        ],
+        [Granted(1, 500, again=False)],
+    ),
+    "a hold handed to another process is kept by acquiring: nobody gives it back any more": Situation(
+        state({1: Token("ann", 500, 103.0, TO_THEM)}),
+        [Acquire("ann")],
+        [
+            update(token_key(1), {"holder": "ann", "held_token": KEPT}, expect={**RENEWED, "held_token": (TO_THEM,)}),
             insert(owner_key("ann"), {"held_token": 1, "updated_time": 500}),
         ],
         [Granted(1, 500, again=True)],
+    ),
+    "a hold granted to another process is kept by acquiring": Situation(
+        state({1: held("ann", 500)}),
+        [Acquire("ann")],
+        [
+            update(token_key(1), {"holder": "ann", "held_token": KEPT}, expect=RENEWED),
+            insert(owner_key("ann"), {"held_token": 1, "updated_time": 500}),
+        ],
+        [Granted(1, 500, again=True)],
+    ),
+    "a slot for a caller who is gone is given back as nobody was told of it": Situation(
+        state({1: held("ann", 500)}),
+        [Release("ann", 500, untold=True)],
+        [
+            update(token_key(1), {"holder": FREE, "updated_time": NOW}, expect=RENEWED),
+            delete(owner_key("ann")),
+            queue(0, marked=MARK),
+        ],
+        [Released(1)],
+        setting=OURS,
+    ),
+    "a slot for a caller who is gone is handed on as nobody was told of it": Situation(
+        state({1: held("ann", 500)}, waiter(3, "eve", "us"), last=3),
+        [Release("ann", 500, untold=True)],
+        [
+            update(token_key(1), {"holder": "eve", "updated_time": NOW, "held_token": None}, expect=RENEWED),
+            insert(owner_key("eve"), {"held_token": 1, "updated_time": NOW}, absent=True),
+            delete(owner_key("ann")),
+            *gone(3, "eve", "us"),
+            head(3),
+        ],
+        [Released(1)],
+        setting=replace(OURS, leases={"eve": None}),
+        served=[("eve", Granted(1, NOW))],
+    ),
+    "a slot that another process keeps is not given back for a caller who is gone": Situation(
+        state({1: Token("ann", 500, None, KEPT)}),
+        [Release("ann", 500, untold=True), Cancel("ann", keep=True, unwanted=True)],
+        [],
+        [NotHeld(), Cancelled(None)],
+        setting=OURS,
+    ),
+    "what nobody gives back, and what is ours, is held again without a batch": Situation(
+        state({1: held("ann", 500), 2: Token("bob", 500, None, KEPT)}),
+        [Acquire("ann"), Acquire("bob")],
+        [],
+        [Granted(1, 500, again=True), Granted(2, 500, again=True)],
+        setting=OURS,
     ),
     "a place is kept by rows with a new end": Situation(
         state(TWO, waiter(3, "eve", "us"), last=3),
@@ -292,7 +354,6 @@ SITUATIONS = {
             Acquire("fay"),
             Acquire("eve"),
             Acquire("eve", wait=True),
-            Acquire("ann"),
             Release("fay"),
             Release("bob", fence=499),
             Renew("fay", 30),
@@ -304,7 +365,6 @@ SITUATIONS = {
             Full(2, 1),
             Full(2, 1),
             Queued(3),
-            Granted(1, 500, again=True),
             NotHeld(),
             Stale(2, 500),
             NotHeld(),
@@ -331,7 +391,7 @@ def test_plan_writes_and_guards_exactly(situation: Situation) -> None:
 
 
 @pytest.mark.parametrize(
-    "operation", [Acquire("fay"), Acquire("ann"), Release("fay"), Release("ann", 1), Renew("fay", 9), Cancel("fay")]
+    "operation", [Acquire("fay"), Release("fay"), Release("ann", 1), Renew("fay", 9), Cancel("fay")]
 )
 def test_nobody_is_told_no_from_a_state_read_before_it_asked(operation: Operation) -> None:
     made = plan(state(TWO), [Ask(operation, fresh=False)], SETTING)
@@ -355,7 +415,14 @@ def test_release_whose_earlier_attempt_may_have_applied_counts_as_done() -> None
 
 
 def test_grant_that_an_earlier_attempt_wrote_is_no_repetition() -> None:
-    ask = Ask(Acquire("ann"), unsure=True, tried=frozenset({(1, 500)}))
+    ask = Ask(Acquire("ann"), unsure=True, tried=frozenset({(1, 500, None)}))
     assert answers(plan(state(TWO), [ask], SETTING)) == {0: Granted(1, 500, again=False)}
-    ask = Ask(Acquire("ann"), unsure=True, tried=frozenset({(1, 499)}))
+    ask = Ask(Acquire("ann"), unsure=True, tried=frozenset({(1, 499, None)}))
     assert answers(plan(state(TWO), [ask], SETTING)) == {0: Granted(1, 500, again=True)}
+
+
+def test_nobody_is_told_of_a_kept_hold_from_a_state_read_before_it_asked() -> None:
+    kept = state({1: Token("ann", 500, None, KEPT)})
+    made = plan(kept, [Ask(Acquire("ann"), fresh=False)], SETTING)
+    assert made.later == [0]
+    assert not answers(made)

@@ -215,6 +215,72 @@ def test_late_confirmation_does_not_take_a_lease_off(opened: Opened) -> None:
     assert stage.holders == {}, "its lease has ended"
 
 
+def test_cancelled_acquire_leaves_the_slot_that_another_process_was_told_of(opened: Opened) -> None:
+    stage = opened()
+    one, two = stage.actor("one"), stage.actor("two")
+    one.network.commits.append("slow")
+    cancelled = one.acquire(1)
+    stage.passes(0.1)
+    told = stage.answer(two.acquire(1), within_s=0.5)
+    stage.cancel(cancelled)
+    stage.passes(10)
+
+    assert (told.token, stage.holders) == (1, {1: 1})
+    assert isinstance(stage.answer(two.release(1, fence=told.fence)), Released)
+
+
+def test_cancelled_wait_leaves_the_slot_that_another_process_took_in_its_place(opened: Opened) -> None:
+    stage = opened()
+    one, two = stage.actor("one"), stage.actor("two")
+    stage.answer(two.acquire(1))
+    cancelled = one.acquire(2, wait_s=60)
+    stage.passes(0.1)
+    second = two.acquire(2, wait_s=60)
+    stage.passes(0.1)
+    stage.answer(two.release(1))
+    stage.cancel(cancelled)
+    told = stage.answer(second)
+    stage.passes(10)
+
+    assert (told.token, stage.holders) == (1, {1: 2})
+
+
+def test_cancelled_wait_leaves_the_slot_that_was_handed_to_another_process(opened: Opened) -> None:
+    stage = opened()
+    one, two, three = stage.actor("one"), stage.actor("two"), stage.actor("three")
+    stage.answer(three.acquire(1))
+    cancelled = one.acquire(2, wait_s=60)
+    stage.passes(0.1)
+    second = two.acquire(2, wait_s=60)
+    stage.passes(0.1)
+    two.network.reads.extend(["slow"] * 4)
+    stage.passes(0.5)
+    stage.answer(three.release(1))
+    stage.cancel(cancelled)
+    told = stage.answer(second, within_s=10)
+    stage.passes(10)
+
+    assert (told.token, stage.holders) == (1, {1: 2})
+
+
+def test_two_cancelled_callers_of_two_processes_leave_no_more_than_their_owner_can_release(opened: Opened) -> None:
+    stage = opened()
+    one, two = stage.actor("one"), stage.actor("two")
+    one.network.commits.append("slow")
+    first = one.acquire(1)
+    stage.passes(0.1)
+    two.network.commits.append("slow")
+    second = two.acquire(1)
+    stage.passes(0.1)
+    stage.cancel(first)
+    stage.cancel(second)
+    stage.passes(10)
+
+    stage.answer(two.release(1))
+
+    assert stage.holders == {}
+
+
 def _without_ticket(ticket: int) -> Hidden:
     def hides(rows: Rows) -> Rows:
         return {key: row for key, row in rows.items() if key[0] != WAITER or int(str(key[2]).split("/")[0]) != ticket}

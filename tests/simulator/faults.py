@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 from slotkeeper.database import Expect, Write
 from slotkeeper.database.simulated import Rows, SimulatedStore
-from slotkeeper.semaphore import bucket
+from slotkeeper.semaphore import bucket, plan
 from slotkeeper.semaphore.operations import Acquire, Cancel
 from slotkeeper.semaphore.plan import _Planner
 from slotkeeper.semaphore.planned import Ask
@@ -72,6 +72,12 @@ def _versions_stay() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _told_without_a_mark() -> Iterator[None]:
+    with patch.object(plan, "is_kept", lambda mark: True):
+        yield
+
+
 FAULTS = (
     Fault("version guard", _without_guard(TOKEN, "updated_time")),
     Fault("last-ticket guard", _without_guard(QUEUE, "holder")),
@@ -79,4 +85,5 @@ FAULTS = (
     Fault("confirmation", planted=_hand_offs_are_final),
     Fault("helping", planted=_nobody_helps),
     Fault("version move", planted=_versions_stay),
+    Fault("word of another's hold", planted=_told_without_a_mark),
 )

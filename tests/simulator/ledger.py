@@ -1,7 +1,7 @@
 """What callers were told, and what they may therefore believe. The partition must agree.
 
-An owner's *parties* are the callers that act for it, each through one client. While one party acts, what others of the same
-owner believed is no longer checked: they asked for it. Everything else is.
+An owner's *parties* are the callers that act for it, each through one client. Once one of them does what may end the owner's
+hold, or change its lease, what the others believed is no longer checked: they asked for it. Everything else is.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ class Belief:
 
 @dataclass(slots=True)
 class Deed:
-    """An operation of a party, from its call to its answer. `alone`: nobody else acted for the owner meanwhile."""
+    """An operation of a party, from its call to its answer. `alone`: nobody else acted for the owner meanwhile; `quiet`:
+    nobody else did what may end the owner's hold. A call that is cancelled ends no hold that others were told of.
+    """
 
     party: str
     client: str
@@ -38,6 +40,7 @@ class Deed:
     began_at: float
     disturbing: bool
     alone: bool = True
+    quiet: bool = True
     first: bool = False  # the owner held nothing that anybody knew of when it began
     deadline: float = 0.0
 
@@ -83,12 +86,14 @@ class Ledger:
     def begin(self, owner: str, deed: Deed) -> None:
         """Note that a party begins to act for an owner."""
         account = self.of(owner)
-        for party in [party for party in account.beliefs if party != deed.party]:
+        for party in [party for party in account.beliefs if party != deed.party and deed.disturbing]:
             del account.beliefs[party]
         for other in account.deeds.values():
             other.alone = deed.alone = False
+            other.quiet &= not deed.disturbing
+            deed.quiet &= not other.disturbing
         if account.lingering - {deed.client} or account.keepers - {deed.party}:
-            deed.alone = False
+            deed.alone = deed.quiet = False
         account.deeds[deed.party] = deed
 
     def end(self, owner: str, deed: Deed) -> None:

@@ -142,7 +142,6 @@ class Script:
         except CancelledError:
             self._note(deed, "cancelled")
             why = "cancelled" if deed.kind in ("acquire", "wait") and deed.first else "unknown"
-            deed.disturbing = True  # what it may be handed is given back
             ledger.unsure(self.owner, deed, Excuse(why, world.now))
             raise
         except HoldUnknown as error:
@@ -176,7 +175,7 @@ class Script:
         belief = Belief(self.owner, granted.token, granted.fence, lease)
         self._belief = belief
         self._account.holders.add(self.party)
-        if deed.alone:
+        if deed.quiet:
             self._account.beliefs[self.party] = belief
             self.world.check()
 
@@ -187,9 +186,12 @@ class Script:
 
     def _believe_still(self, deed: Deed, belief: Belief | None) -> None:
         """Rely on the slot as before a call that changed nothing."""
-        if belief is not None and belief.lease is None and deed.alone:
-            self._belief = self._account.beliefs[self.party] = belief
-            self._account.holders.add(self.party)
+        if belief is None or belief.lease is not None:
+            return
+        self._belief = belief
+        self._account.holders.add(self.party)
+        if deed.quiet:
+            self._account.beliefs[self.party] = belief
             self.world.check()
 
     def _let_go(self) -> Belief | None:
