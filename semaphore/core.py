@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from ..database import Port, Slice
+from ..database.port import Event
 from ..owner import Owner, bucket_of, owner_id_to_store
 from . import deletion, metadata
 from .bucket import Bucket, Dice
@@ -90,6 +91,7 @@ class Core:
     ) -> None:
         self._port, self._domain_id, self._client_id, self._dice = port, domain_id, client_id, dice
         self.known: dict[str, Description] = {} if known is None else known  # a client's two cores share it
+        self._readings: dict[str, Event] = {}  # by name: who reads what it is, and sets it at the end
         self._buckets: dict[tuple[str, int, int], Bucket] = {}  # by name, created_ms and number
 
     def close(self) -> None:
@@ -236,7 +238,21 @@ class Core:
                     await self._port.sleep(BEING_DELETED_PAUSE_S)
 
     async def _described(self, name: str, deadline: float = float("inf")) -> Description:
-        return self.known.get(name) or await self.describe(name, deadline)
+        """Return what a semaphore is. Those who come while it is read for the first time share that reading.
+
+        Only what it shows: a semaphore that it does not show may have been created before they asked.
+        """
+        if (found := self.known.get(name)) is not None:
+            return found
+        read = self._port.event()
+        if (other := self._readings.setdefault(name, read)) is not read:
+            await other.wait(deadline - self._port.now())
+            return self.known.get(name) or await self.describe(name, deadline)
+        try:
+            return await self.describe(name, deadline)
+        finally:
+            self._readings.pop(name, None)
+            read.set()
 
     def _bucket(self, semaphore: Description, number_: int) -> Bucket:
         place = semaphore.name, semaphore.created_ms, number_
