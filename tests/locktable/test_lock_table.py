@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import doctest
+from contextlib import closing
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 from locktables import Scheduled, Tables, known, raised, table
 
-from slotkeeper import locktable
+from slotkeeper import locktable, schema
+from slotkeeper.database import open_store
 from slotkeeper.locktable import AlreadyReleased, Held, LockHeld, NoName, NotHeld, NotRebuilt, Request, lease
+from slotkeeper.locktable.direct import DirectLocks
 
 
 def test_the_package_tells_a_story_that_runs() -> None:
@@ -19,10 +22,31 @@ def test_the_package_tells_a_story_that_runs() -> None:
     assert results.failed == 0
 
 
-def test_the_documented_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    text = (Path(__file__).parents[2] / "docs/locktable.md").read_text()
-    exec(text.split("```python\n")[1].split("```")[0], {})
+DOCUMENTED = (Path(__file__).parents[2] / "docs/locktable.md").read_text(encoding="utf-8").split("```python\n")[1:]
+
+
+def example(beginning: str) -> str:
+    """Return the documented example that begins so."""
+    (found,) = [block.split("```")[0] for block in DOCUMENTED if block.startswith(beginning)]
+    return found
+
+
+def test_the_documented_table_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    exec(example("from slotkeeper.locktable import"), {})
     assert capsys.readouterr().out.startswith("lock network/blue is held by job 7 until 20")
+
+
+def test_the_documented_holds_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/locks.db"
+    with closing(open_store(url)) as store:
+        schema.setup(store)
+    written: list[int] = []
+    with DirectLocks(url) as locks:
+        around = {"locks": locks, "work": [1, 2], "write": lambda part, fence: written.append(fence)}
+        exec(example("with locks.hold"), around)
+    exec(example("from slotkeeper.locktable.direct").replace("cassandra://host:9042/keyspace?local_dc=dc1", url), {})
+    assert written[0] == written[1]
+    assert int(capsys.readouterr().out) > 0
 
 
 # --- what the reference's tests pin -------------------------------------------------------------------------------------
