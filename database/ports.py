@@ -14,6 +14,7 @@ from .batch import Batch, Outcome, Slice
 from .port import Event, Mutex, Pending
 from .store import Store
 from .table import Key, Row, Table
+from .turn import Turn
 
 T = TypeVar("T")
 LONGEST_WAIT_S = 86_400.0
@@ -114,7 +115,7 @@ class AsyncioPort(_Clock):
 
     def mutex(self) -> Mutex:
         """Return a mutex for tasks of this loop."""
-        return _LoopMutex()
+        return Turn()
 
     def finish(self, core: Coroutine[Any, Any, None]) -> None:
         """Run a clean-up as a task of its own."""
@@ -169,18 +170,6 @@ class _ThreadMutex:
 
     def give(self) -> None:
         self._lock.release()
-
-
-class _LoopMutex:
-    def __init__(self) -> None:
-        self._taken = False
-
-    def take(self) -> bool:
-        taken, self._taken = self._taken, True
-        return not taken
-
-    def give(self) -> None:
-        self._taken = False
 
 
 class _ThreadEvent:

@@ -142,12 +142,6 @@ class SqliteStore:
         self._check_usable()
         return self._executor.submit(self.read, table, partition, slices, serial=serial)
 
-    def columns(self, table: str) -> Mapping[str, str]:
-        """Return the columns of a table and their SQL types; empty when there is no such table."""
-        with self._connected() as connection, sorted_errors(self.path):
-            found = connection.execute("SELECT name, lower(type) FROM pragma_table_info(?)", (table,)).fetchall()
-        return dict(found)
-
     def layout(self, table: str) -> Layout | None:
         """Return the table as the file has it, its whole key as the partition; None when there is no such table."""
         with self._connected() as connection, sorted_errors(self.path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Protocol
 
@@ -48,10 +47,6 @@ class Store(Protocol):
     def read_soon(
         self, table: Table, partition: Key, slices: tuple[Slice, ...], *, serial: bool
     ) -> Future[list[Row]]: ...
-
-    def columns(self, table: str) -> Mapping[str, str]:
-        """Return the columns of a table and their types, as the database spells them; empty when there is no table."""
-        ...
 
     def layout(self, table: str) -> Layout | None:
         """Return a table's key and columns as the database has them, or None when there is no such table."""

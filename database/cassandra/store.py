@@ -95,11 +95,6 @@ class CassandraStore:
             return self.read_begun(table, partition, slices, serial=serial)
         return self._begun_elsewhere(lambda: self.read_begun(table, partition, slices, serial=serial))
 
-    def columns(self, table: str) -> Mapping[str, str]:
-        """Return the columns of a table and their CQL types; empty when there is no such table."""
-        query = "SELECT column_name, type FROM system_schema.columns WHERE keyspace_name = %s AND table_name = %s"
-        return {row["column_name"]: row["type"] for row in self.query(query, self.settings.keyspace, table)}
-
     def layout(self, table: str) -> Layout | None:
         """Return a table as the node that answers has it; None when there is no such table."""
         where, names = "WHERE keyspace_name = %s AND table_name = %s", (self.keyspace, table)

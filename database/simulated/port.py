@@ -12,6 +12,7 @@ from ..errors import DatabaseError
 from ..port import Event, Mutex, Pending
 from ..store import Store
 from ..table import Key, Row, Table
+from ..turn import Turn
 from .scheduler import Scheduler, Sleepers, Wait
 
 T = TypeVar("T")
@@ -125,22 +126,6 @@ class SimulatedPending(Flag, Generic[T]):
         return self._answer  # type: ignore[return-value]
 
 
-class _Turn:
-    """A mutex among tasks: between two waits a task is alone."""
-
-    __slots__ = ("_taken",)
-
-    def __init__(self) -> None:
-        self._taken = False
-
-    def take(self) -> bool:
-        taken, self._taken = self._taken, True
-        return not taken
-
-    def give(self) -> None:
-        self._taken = False
-
-
 class SimulatedPort:
     """What one simulated process sees: the network, the schedule's clock, and a wall clock that may be wrong."""
 
@@ -198,7 +183,7 @@ class SimulatedPort:
 
     def mutex(self) -> Mutex:
         """Return a mutex among tasks."""
-        return _Turn()
+        return Turn()
 
     def finish(self, core: Coroutine[Any, Any, None]) -> None:
         """Run a clean-up as a task of its own; a dead process runs none."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeVar
 
@@ -66,10 +66,6 @@ class SimulatedStore:
     def read_soon(self, table: Table, partition: Key, slices: tuple[Slice, ...], *, serial: bool) -> Future[list[Row]]:
         """Read, and return the answer."""
         return _done(self.read(table, partition, slices, serial=serial))
-
-    def columns(self, table: str) -> Mapping[str, str]:
-        """Return nothing: this store keeps no account of tables."""
-        return {}
 
     def layout(self, table: str) -> Layout | None:
         """Return nothing: this store keeps no account of tables."""

@@ -184,7 +184,7 @@ def uses(store: Store) -> Iterator[Callable[[], object]]:
 
     yield lambda: store.commit(batch)
     yield lambda: store.read(LAMPS, PARTITION, slices, serial=True)
-    yield lambda: store.columns("lamps")
+    yield lambda: store.layout("lamps")
     yield lambda: store.layout("lamps")
     yield lambda: shape(store)
     yield lambda: drive(blocking.commit(batch))

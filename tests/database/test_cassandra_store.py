@@ -71,7 +71,7 @@ def test_store_without_a_keyspace_creates_one(settings: CassandraSettings) -> No
     bare.shape(f"CREATE KEYSPACE {name} WITH replication = {replication}")
 
     within = open_store(replace(settings, keyspace=name))
-    assert within.columns("lamps") == {}
+    assert within.layout("lamps") is None
     within.close()
     bare.shape(f"DROP KEYSPACE {name}")
     bare.close()
@@ -132,8 +132,9 @@ def test_nodes_tell_their_release_their_paxos_and_their_clock(
 
 
 def test_columns_are_told_as_the_server_spells_them(store: CassandraStore) -> None:
-    assert store.columns("lamps") == {column: LAMPS.kind(column).value for column in LAMPS.columns}
-    assert store.columns("nothing") == {}
+    layout = store.layout("lamps")
+    assert layout is not None
+    assert layout.columns == {column: LAMPS.kind(column).value for column in LAMPS.columns}
 
 
 def test_query_answers_rows_and_takes_values(store: CassandraStore, settings: CassandraSettings) -> None:

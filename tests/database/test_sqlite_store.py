@@ -97,11 +97,6 @@ def test_rows_that_became_null_leave_nothing_in_the_file(store: SqliteStore) -> 
     assert store._connection.execute("SELECT shelf FROM lamps").fetchall() == [(9,)]
 
 
-def test_table_is_told_by_its_columns(store: SqliteStore) -> None:
-    assert store.columns("lamps")["slot"] == "integer"
-    assert store.columns("nothing") == {}
-
-
 def test_table_that_is_not_there_is_named(store: SqliteStore, path: Path) -> None:
     store.shape("DROP TABLE lamps")
 

@@ -148,7 +148,7 @@ def test_client_closes_the_store_that_it_opened_and_no_other(tmp_path: Path, sto
     assert threading.active_count() <= before
     with Client(store) as client:
         client.create("s", 1)
-    assert store.columns("semaphore_tokens")
+    assert store.layout("semaphore_tokens")
 
 
 def test_closing_ends_the_waits_of_threads(store: Store) -> None:
