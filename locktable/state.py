@@ -7,6 +7,7 @@ So a lock with a line is never free, and nobody overtakes. All times come in; on
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from .errors import AlreadyReleased, LimitReached, LockHeld, LockUnavailable, NotHeld, NotRebuilt, TakenOver
 from .fences import Fences
@@ -69,9 +70,14 @@ class State:
         lock = call.lock
         if lock is None:
             self._leave(call)
-        elif self._is_held(lock.name, lock.id):
+        elif (
+            self._locks.get(lock.name) is lock
+        ):  # and no copy: a repeated call was not told of it, and nobody has renewed it
             self._released.add(lock.name, lock.id, at.now)
             self._free(lock.name, at)
+        elif self._former.get(by_id(lock)) is lock:
+            self._released.add(lock.name, lock.id, at.now)
+            self._former.pop(by_id(lock))
 
     def renew(self, name: str, lock_id: str, lease_s: float, node: str, at: Moment) -> Grant:
         """Count a lock's lease anew, from now. Raises NotRebuilt, NotHeld, LockUnavailable."""
@@ -139,9 +145,10 @@ class State:
             return None
         if epoch is not None:
             self.fences.begin(epoch)
-        known = self._known(locks, at)
-        for lock in known:
+        told = list(locks)
+        for lock in told:
             self.fences.seen(lock.fence)
+        known = self._known(told, at)
         kept: dict[str, Lock] = {}
         for lock in sorted(known, key=lambda lock: -lock.until):
             kept.setdefault(lock.name, lock)
@@ -213,8 +220,11 @@ class State:
         self._see_to_first(lock)
 
     def _grant_again(self, call: Call, lock: Lock, at: Moment) -> None:
-        """Answer a request with the lock that it has. Its client may have come through another node since."""
-        same = lock.through(call.request.node)
+        """Answer a request with the lock that it has. Its client may have come through another node since.
+
+        A copy is kept: if an earlier call was handed the lock and gives up only now, it sees that it is not alone.
+        """
+        same = replace(lock, node=call.request.node or lock.node)
         self._check_may(same.node, same.until)
         self._locks.put(same)
         call.grant(same, at.now, again=True)

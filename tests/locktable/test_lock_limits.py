@@ -65,10 +65,12 @@ def test_a_greater_epoch_is_above_all_fences_before_it(face: str) -> None:
 
 
 def test_fences_are_above_those_of_the_locks_that_a_rebuild_finds(fresh: Tables) -> None:
-    lapsed_soon = known("a", "1", fresh.hands.now + 1, fence=(3 << 32) + 500)
-    fresh.rebuild(0, [lapsed_soon])
-    fresh.hands.go_on(1)
-    assert fresh.take("a").fence == lapsed_soon.fence + 1
+    held, lapsed = (
+        known("b", "1", fresh.hands.now + 1, fence=70),
+        known("a", "2", fresh.hands.now, fence=(3 << 32) + 500),
+    )
+    fresh.rebuild(0, [lapsed, held])
+    assert fresh.take("a").fence == lapsed.fence + 1
 
 
 @pytest.mark.parametrize("epoch", [4, -1, 1 << 31])

@@ -8,7 +8,16 @@ from itertools import pairwise
 import pytest
 from locktables import LONG_S, Scheduled, Tables, events_set, raised
 
-from slotkeeper.locktable import AlreadyReleased, AsyncTable, LockHeld, LockUnavailable, NotRebuilt, Request, TakenOver
+from slotkeeper.locktable import (
+    AlreadyReleased,
+    AsyncTable,
+    Grant,
+    LockHeld,
+    LockUnavailable,
+    NotRebuilt,
+    Request,
+    TakenOver,
+)
 
 
 class Gone(Exception):
@@ -200,6 +209,52 @@ def test_who_goes_in_the_moment_of_its_grant_leaves_no_lock(is_told_first: bool,
         assert scheduled.do(scheduled.locks.locks()) == [next_one.value.lock]
         scheduled.do(scheduled.locks.release("a", next_one.value.lock.id))
         assert scheduled.take("a", request="r1")  # nobody has released that request
+
+
+async def handed_over(table: AsyncTable) -> asyncio.Task[Grant]:
+    """Let a task wait for a lock and be handed it, and return it before it can know."""
+    await table.rebuild(0, [])
+    lock = (await table.acquire(Request("a"))).lock
+    waiting = asyncio.ensure_future(table.acquire(Request("a", wait_s=LONG_S, request="r1")))
+    await asyncio.sleep(0)
+    await table.release("a", lock.id)
+    return waiting
+
+
+async def test_who_goes_does_not_take_the_lock_along_that_its_repeated_call_was_told_of() -> None:
+    table = AsyncTable()
+    gone = await handed_over(table)
+
+    repeated = await table.acquire(Request("a", wait_s=LONG_S, request="r1"))
+    gone.cancel()
+    await asyncio.wait([gone])
+
+    assert gone.cancelled()
+    assert await table.locks() == [repeated.lock]
+    with pytest.raises(LockHeld):
+        await table.acquire(Request("a"))
+
+
+async def test_who_goes_after_a_drop_leaves_no_former_lock() -> None:
+    table = AsyncTable()
+    gone = await handed_over(table)
+
+    (granted,) = await table.granted()
+    await table.drop()
+    gone.cancel()
+    await asyncio.wait([gone])
+
+    assert gone.cancelled()
+    assert await table.granted() == []
+    await table.rebuild(1, [granted])
+    assert await table.locks() == []
+
+
+async def test_who_is_granted_and_dropped_at_once_has_its_lock() -> None:
+    table = AsyncTable()
+    waiting = await handed_over(table)
+    await table.drop()
+    assert [(await waiting).lock] == await table.granted()
 
 
 @pytest.mark.parametrize("rounds", range(6))
