@@ -27,6 +27,7 @@ ClientId = int | str
 # raises the same error again.
 PROBLEMS: Mapping[str, tuple[type[SlotkeeperError], int]] = {
     "store-busy": (StoreBusy, 503),
+    "busy": (StoreBusy, 503),  # of the service itself
     "outcome-unknown": (OutcomeUnknown, 504),
     "fenced": (Fenced, 503),
     "journal-full": (JournalFull, 503),
