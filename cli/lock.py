@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from .commands import LateGroup, example
-from .options import OUTPUT, SCOPE, shared
+from .options import DATABASE, OUTPUT, SCOPE, shared
 
 COMMANDS = {
     "list": "List what is held in the cluster, by name (alias: ls).",
@@ -39,6 +39,6 @@ class Locks(LateGroup):
     modules=MODULES,
     epilog=example("slotkeeper lock run nightly -- ./backup.sh", "slotkeeper lock list --json"),
 )
-@shared(OUTPUT, SCOPE, shown=())
+@shared(OUTPUT, SCOPE, DATABASE, shown=())
 def lock() -> None:
     """Hold cluster locks, and run the service that grants them."""

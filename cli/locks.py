@@ -17,8 +17,8 @@ import click
 from .child import CommandNotExecutable, CommandNotFound, caught
 from .commands import Command, example
 from .exits import NotHeld, unsettled
-from .lockservice import SECONDS, URL, Service, asks_service, opened_locks
-from .options import OUTPUT, SCOPE, Choices, shared
+from .lockservice import SECONDS, Service, asks_service, opened_client, opened_locks
+from .options import DATABASE, OUTPUT, SCOPE, Choices, shared
 from .output import emit, print_pairs, print_table, printable, tell
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..locktable.node.status import Status
     from .lockrun import Ending
 
-SHOWN = ("--json", "--quiet", "--verbose", "--timeout")
+SHOWN = ("--json", "--quiet", "--verbose", "--timeout", "--domain", "--database")
 LEASE_S, KILL_AFTER_S = 30.0, 5.0
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -46,7 +46,7 @@ WAIT = click.option(
 
 @click.command(name="list", cls=Command, epilog=example("slotkeeper lock list", "slotkeeper lock ls --json"))
 @asks_service
-@shared(OUTPUT, SCOPE, shown=SHOWN)
+@shared(OUTPUT, SCOPE, DATABASE, shown=SHOWN)
 @click.pass_obj
 def list_(choices: Choices, service: Service) -> None:
     """List what is held in the cluster, by name."""
@@ -65,7 +65,7 @@ def list_(choices: Choices, service: Service) -> None:
 @WAIT
 @LEASE
 @asks_service
-@shared(OUTPUT, SCOPE, shown=SHOWN)
+@shared(OUTPUT, SCOPE, DATABASE, shown=SHOWN)
 @click.pass_obj
 def acquire(choices: Choices, name: str, holder: str | None, wait_s: float, lease_s: float, service: Service) -> None:
     """Take a lock. Exit code 3: somebody else holds it.
@@ -85,7 +85,7 @@ def acquire(choices: Choices, name: str, holder: str | None, wait_s: float, leas
 @click.option("--id", "lock_id", required=True, metavar="ID", help="The lock's id, as acquire has told it.")
 @LEASE
 @asks_service
-@shared(OUTPUT, SCOPE, shown=SHOWN)
+@shared(OUTPUT, SCOPE, DATABASE, shown=SHOWN)
 @click.pass_obj
 def renew(choices: Choices, name: str, lock_id: str, lease_s: float, service: Service) -> None:
     """Count a lock's lease anew. Exit code 4: it is not held under that id any more."""
@@ -103,7 +103,7 @@ def renew(choices: Choices, name: str, lock_id: str, lease_s: float, service: Se
 @click.argument("name")
 @click.option("--id", "lock_id", metavar="ID", help="Release it only if it is held under this id.")
 @asks_service
-@shared(OUTPUT, SCOPE, shown=SHOWN)
+@shared(OUTPUT, SCOPE, DATABASE, shown=SHOWN)
 @click.pass_obj
 def release(choices: Choices, name: str, lock_id: str | None, service: Service) -> None:
     """Give a lock back, be it your own or not. Exit code 4: it is not held.
@@ -120,13 +120,13 @@ def release(choices: Choices, name: str, lock_id: str | None, service: Service) 
 
 @click.command(cls=Command, epilog=example("slotkeeper lock status", "slotkeeper lock status --url http://n2:8049"))
 @asks_service
-@shared(OUTPUT, SCOPE, shown=SHOWN)
+@shared(OUTPUT, SCOPE, DATABASE, shown=SHOWN)
 @click.pass_obj
 def status(choices: Choices, service: Service) -> None:
     """Show how a node sees its cluster: who speaks for it, and whether locks can be granted."""
     import msgspec
 
-    with opened_locks(choices, service) as client:
+    with opened_client(choices, service) as client:
         found = client.status()
     emit(choices, msgspec.to_builtins(found), lambda: print_pairs(_pairs(found)))
 
@@ -151,7 +151,7 @@ def status(choices: Choices, service: Service) -> None:
     help="How long the command has to end when the lock is lost. Without it: 5, or a quarter of a shorter lease.",
 )
 @asks_service
-@shared(OUTPUT, SCOPE, shown=SHOWN)
+@shared(OUTPUT, SCOPE, DATABASE, shown=SHOWN)
 @click.pass_context
 def run(
     ctx: click.Context,
@@ -176,7 +176,7 @@ def run(
     with caught(ENDING, _leave), opened_locks(choices, service) as client:
         hold = client.hold(name, holder=holder or f"{_who()} {os.getpid()}", wait_s=wait_s, lease_s=lease_s)
         try:
-            ending = _run(hold, command, kill_after_s, {URL: ",".join(service.all_urls)})
+            ending = _run(hold, command, kill_after_s, service.told)
         finally:
             _give_back(choices, hold)
     _end(ctx, hold, ending)

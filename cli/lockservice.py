@@ -1,4 +1,4 @@
-"""Which lock service a command asks, and what it is known by there."""
+"""Which lock service a command asks and what it is known by there, or else which database."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import click
 from .options import Choices
 
 if TYPE_CHECKING:
+    from ..locktable import Locker
     from ..locktable.remote import LockClient
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -28,17 +29,23 @@ DEFAULT_URL = "http://127.0.0.1:8049"
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """Nodes of a lock cluster, any of which may answer."""
+    """Nodes of a lock cluster, any of which may answer; `direct`: no service, but the database itself."""
 
     urls: tuple[str, ...]
     token_file: str | None = None
     ca_file: str | None = None
+    direct: bool = False
 
     @property
     def all_urls(self) -> list[str]:
         """The nodes' URLs."""
         named = [url.strip() for given in self.urls for url in given.split(",")]
         return named or [DEFAULT_URL]
+
+    @property
+    def told(self) -> dict[str, str]:
+        """What tells a command below us whom to ask."""
+        return {} if self.direct else {URL: ",".join(self.all_urls)}
 
 
 class Seconds(click.ParamType[float]):
@@ -83,6 +90,9 @@ OPTIONS = (
     click.option(
         "--ca-file", envvar=CA_FILE, show_envvar=True, metavar="PATH", help="Certificates to trust, of https URLs."
     ),
+    click.option(
+        "--direct", is_flag=True, help="Ask no service, but --database: locks of one kind know nothing of the other."
+    ),
 )
 
 
@@ -90,8 +100,10 @@ def asks_service(command: F) -> F:
     """Give a command the options that say which service it asks; it gets them as one `service`."""
 
     @wraps(command)
-    def run(*args: Any, urls: tuple[str, ...], token_file: str | None, ca_file: str | None, **given: Any) -> Any:
-        return command(*args, service=Service(urls, token_file, ca_file), **given)
+    def run(
+        *args: Any, urls: tuple[str, ...], token_file: str | None, ca_file: str | None, direct: bool, **given: Any
+    ) -> Any:
+        return command(*args, service=Service(urls, token_file, ca_file, direct), **given)
 
     decorated: Any = run
     for option in reversed(OPTIONS):
@@ -100,14 +112,33 @@ def asks_service(command: F) -> F:
 
 
 @contextmanager
-def opened_locks(choices: Choices, service: Service) -> Iterator[LockClient]:
+def opened_locks(choices: Choices, service: Service) -> Iterator[Locker]:
+    """Open what grants locks: a client of the chosen nodes, or of the database."""
+    if not service.direct:
+        with opened_client(choices, service) as client:
+            yield client
+        return
+    from ..locktable.direct import DirectLocks
+    from .opening import domain, opened_store
+
+    with (
+        opened_store(choices) as store,
+        DirectLocks(store, cluster=domain(choices), timeout_s=choices.timeout_s) as locks,
+    ):
+        yield locks
+
+
+@contextmanager
+def opened_client(choices: Choices, service: Service) -> Iterator[LockClient]:
     """Open a client of the chosen nodes."""
     from ..locktable.remote import LockClient
     from .opening import set_up_logging
 
+    if service.direct:
+        raise click.UsageError("Without a service there is no node to ask: leave out --direct.")
     set_up_logging(choices)
-    token = token_of(service.token_file)
-    with LockClient(service.all_urls, token=token, tls_ca_file=service.ca_file, timeout_s=choices.timeout_s) as client:
+    token, urls = token_of(service.token_file), service.all_urls
+    with LockClient(urls, token=token, tls_ca_file=service.ca_file, timeout_s=choices.timeout_s) as client:
         yield client
 
 
