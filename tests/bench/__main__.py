@@ -15,9 +15,9 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from . import suite
+from . import suite, tasks
 from .figures import Figure, Suite, as_document
-from .places import described, file_of_our_own, is_cassandra, node_of_our_own, ready
+from .places import described, file_of_our_own, folder_of_our_own, is_cassandra, is_folder, node_of_our_own, ready
 from .run import Run, steps, warm_up
 from .table import markdown, table
 
@@ -44,7 +44,8 @@ class Choices:
     "databases",
     metavar="URL",
     multiple=True,
-    help="cassandra://HOST/KEYSPACE or sqlite:///FILE; may be repeated. Default: a node and a file of our own.",
+    help="cassandra://HOST/KEYSPACE, sqlite:///FILE, or tasks:FOLDER for the task store; may be repeated. "
+    "Default: a node, a file and a folder of our own.",
 )
 @click.option("--seconds", default=3.0, show_default=True, help="How long each measurement counts.")
 @click.option("--rounds", default=3, show_default=True, help="How often each is measured.")
@@ -73,6 +74,7 @@ def main(
         urls = [ready(url) for url in databases] or [
             opened.enter_context(node_of_our_own()),
             opened.enter_context(file_of_our_own()),
+            opened.enter_context(folder_of_our_own()),
         ]
         chosen = [suite_ for url in urls if (suite_ := _suite(url, choices)).groups]
         if not chosen:
@@ -88,9 +90,16 @@ def main(
 
 
 def _suite(url: str, choices: Choices) -> Suite:
-    growing = not choices.quick
-    whole = suite.cassandra(url, long=choices.long, growing=growing) if is_cassandra(url) else suite.sqlite(url)
+    whole = _whole(url, choices)
     return whole if choices.only is None else whole.only(choices.only)
+
+
+def _whole(url: str, choices: Choices) -> Suite:
+    if is_folder(url):
+        return tasks.local(url, long=choices.long)
+    if is_cassandra(url):
+        return suite.cassandra(url, long=choices.long, growing=not choices.quick)
+    return suite.sqlite(url)
 
 
 def _measured(chosen: list[Suite], choices: Choices) -> Run:
@@ -99,7 +108,8 @@ def _measured(chosen: list[Suite], choices: Choices) -> Run:
     with Progress(*columns, console=Console(stderr=True)) as progress:
         bar = progress.add_task("warming up", total=len(planned))
         for suite_ in chosen:
-            warm_up(suite_.url, choices.warm_s if is_cassandra(suite_.url) else choices.seconds)
+            if not is_folder(suite_.url):
+                warm_up(suite_.url, choices.warm_s if is_cassandra(suite_.url) else choices.seconds)
         for step in planned:
             progress.update(bar, description=f"round {step.round + 1}: {step}")
             if not progress.console.is_terminal:

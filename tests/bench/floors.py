@@ -86,6 +86,7 @@ def floor(url: str, seconds: float, *, threads: int) -> Readings:
     together = list(itertools.chain.from_iterable(took))
     return {
         "cycles": len(together) / 2 / window.seconds,
+        "transactions": len(together) / window.seconds,
         "lost": float(sum(slot.lost for slot in slots)),
         **spread(together),
     }

@@ -13,6 +13,7 @@ from slotkeeper import schema
 from slotkeeper.database import CassandraSettings, open_store, parse
 
 KEYSPACE = "bench"
+TASKS = "tasks:"
 
 
 @contextmanager
@@ -29,8 +30,17 @@ def file_of_our_own() -> Iterator[str]:
         yield ready(f"sqlite:///{Path(folder) / 'bench.db'}")
 
 
+@contextmanager
+def folder_of_our_own() -> Iterator[str]:
+    """Make a folder for the journals of task stores, on the file system of temporary files."""
+    with tempfile.TemporaryDirectory(prefix="slotkeeper-bench-") as folder:
+        yield f"{TASKS}{folder}"
+
+
 def ready(url: str) -> str:
     """Make sure that a database has the tables, and the keyspace that its URL names. Both stay."""
+    if is_folder(url):
+        return url
     settings = parse(url)
     if isinstance(settings, CassandraSettings):
         schema.create_keyspace(settings)
@@ -42,13 +52,20 @@ def ready(url: str) -> str:
     return url
 
 
+def is_folder(url: str) -> bool:
+    """Tell a folder for task stores, `tasks:FOLDER`, from a database."""
+    return url.startswith(TASKS)
+
+
 def is_cassandra(url: str) -> bool:
     """Tell which suite a database gets."""
-    return isinstance(parse(url), CassandraSettings)
+    return not is_folder(url) and isinstance(parse(url), CassandraSettings)
 
 
 def described(url: str) -> str:
     """Say what a database is."""
+    if is_folder(url):
+        return "task stores"
     settings = parse(url)
     if not isinstance(settings, CassandraSettings):
         return "SQLite"

@@ -63,7 +63,7 @@ def _beside(line: Line) -> str:
     if line.floor is None:
         return ""
     name, reading = line.floor
-    return name if reading in ("cycles", "p50", "p99") else reading
+    return name if reading in ("cycles", "p50", "p99", "rate", "transactions") else f"{name}, {reading}"
 
 
 def number(value: float) -> str:

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from bench import growth, handoff, loads, places, suite
+from bench import growth, handoff, loads, places, suite, taskloads, tasks
 from bench.__main__ import main
 from bench.crowd import NothingCounted, Readings
 from bench.figures import Figure, Line, Measure, Record, Suite, Target
@@ -33,6 +33,15 @@ CYCLES: dict[str, Run] = {
     "processes": partial(loads.processes, count=2, crowd=Crowd(2, tokens=3, waits=True)),
     "after many cycles": partial(growth.after_many, cycles=20, samples=1),
 }
+RATES: dict[str, Run] = {
+    "pairs": partial(taskloads.pairs, clients=2),
+    "appends": partial(taskloads.appends, threads=2),
+    "disk updates": partial(taskloads.disk_updates, clients=2),
+    "empty requests": partial(taskloads.requests, clients=2, asked=taskloads.NOTHING),
+    "claims over HTTP": partial(taskloads.requests, clients=2, asked=taskloads.CLAIM),
+    "claims through the client": partial(taskloads.client_claims, clients=2),
+    "replay": partial(taskloads.replay, records=2_000),
+}
 SPREADS: dict[str, Run] = {
     "floor": partial(floor, threads=1),
     "latency": loads.latency,
@@ -49,7 +58,7 @@ def read(load: Run, url: str) -> Readings:
     for seconds in PATIENCE_S:
         with suppress(NothingCounted):
             found = load(url, seconds)
-            if found.get("cycles") != 0:
+            if found.get("cycles") != 0 and found.get("rate") != 0:
                 return found
     raise AssertionError(f"nothing counted in {PATIENCE_S[-1]} s")
 
@@ -71,6 +80,20 @@ def test_a_load_times_what_it_does(load: Run, sqlite_url: str) -> None:
     assert 0 < found["p50"] <= found["p99"]
 
 
+@pytest.mark.parametrize("load", RATES.values(), ids=RATES)
+def test_a_load_of_tasks_counts(load: Run, tmp_path: Path) -> None:
+    assert read(load, f"tasks:{tmp_path}")["rate"] > 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_tasks_in_a_database_are_counted(sqlite_url: str) -> None:
+    assert read(partial(taskloads.database_updates, clients=2), sqlite_url)["rate"] > 0
+
+
+def test_tasks_take_memory() -> None:
+    assert taskloads.memory("", PATIENCE_S[0], tasks=2_000)["KiB"] > 200
+
+
 def test_leases_take_memory(sqlite_url: str) -> None:
     assert growth.memory(sqlite_url, PATIENCE_S[0], leases=10)["KiB"] > 0
 
@@ -86,13 +109,19 @@ def test_a_load_counts_cycles_on_cassandra(name: str, ready_cassandra_url: str) 
     assert read(CYCLES[name], ready_cassandra_url)["cycles"] > 0
 
 
+def test_tasks_in_cassandra_are_counted(ready_cassandra_url: str) -> None:
+    assert read(partial(taskloads.database_updates, clients=4), ready_cassandra_url)["rate"] > 0
+
+
 @pytest.mark.parametrize("name", ["within", "between"])
 def test_a_load_times_what_it_does_on_cassandra(name: str, ready_cassandra_url: str) -> None:
     found = read(SPREADS[name], ready_cassandra_url)
     assert 0 < found["p50"] <= found["p99"]
 
 
-@pytest.mark.parametrize("whole", [suite.cassandra("", long=True), suite.sqlite("")], ids=lambda s: s.database)
+@pytest.mark.parametrize(
+    "whole", [suite.cassandra("", long=True), suite.sqlite(""), tasks.local("", long=True)], ids=lambda s: s.database
+)
 def test_what_is_compared_stands_in_one_group(whole: Suite) -> None:
     for group in whole.groups:
         names = [measure.name for measure in group]
@@ -143,6 +172,14 @@ def test_the_command_prints_a_table_and_writes_json(measure: Callable[..., Resul
     assert "targets missed: ours" in ran.stderr
     (figure,) = json.loads((tmp_path / "bench.json").read_text())["figures"]
     assert (figure["values"], figure["ratio"], figure["met"]) == ([8, 8], 4, False)
+
+
+def test_the_command_measures_task_stores_in_a_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    whole = Suite("Task store", f"tasks:{tmp_path}", (tasks._memory()[:1],))
+    monkeypatch.setattr(tasks, "local", lambda url, long: whole)
+    ran = CliRunner().invoke(main, ["--quick", "--seconds", "0.05", "--database", f"tasks:{tmp_path}"])
+    assert ran.exit_code == 0, ran.output
+    assert "claim and delete, 1 caller" in ran.stdout
 
 
 def test_a_measurement_that_fails_is_told_and_ends_nothing_else(measure: Callable[..., Result]) -> None:
