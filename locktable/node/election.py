@@ -9,6 +9,7 @@ from typing import Protocol
 
 from ...database import DatabaseError, Event
 from ..errors import NotTheSpeaker
+from .errors import GrantLate
 from .horizon import Horizon
 from .port import Port
 from .rows import Peer, Seen
@@ -77,6 +78,8 @@ class Election:
         while not self._horizon.covers(peer.instance, until):
             if term is None or self._seat.term is not term or self._horizon.has_left(peer.instance):
                 raise NotTheSpeaker
+            if until <= self._port.now():
+                raise GrantLate
             self._horizon.need(peer, until)
             await self._written()
         self._horizon.need(peer, until)

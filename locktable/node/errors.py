@@ -19,7 +19,7 @@ class Unreachable(LockUnavailable):
 
 
 class GrantLate(LockUnavailable):
-    """The lock was granted by a node that spoke for the cluster until just now. It was not taken; ask again."""
+    """The grant came too late: its lease has ended, or whoever gave it does not speak any more. It was not taken; ask again."""
 
 
 class NodeLeaving(LockUnavailable):

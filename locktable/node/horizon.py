@@ -131,4 +131,4 @@ class Horizon:
 
     def _ttl_s(self, reach: Reach, now: float) -> int:
         until = max(reach.needed + self._terms.ahead_s, reach.found)
-        return ceil(until - now + 1 + self._terms.margin_s)
+        return max(1, ceil(until - now + 1 + self._terms.margin_s))  # a lease may have ended while it waited for this

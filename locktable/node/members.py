@@ -27,14 +27,17 @@ class Members:
         return tuple(peer for peer in self.peers if peer.instance != self._me.instance)
 
     async def keep(self) -> None:
-        """Keep our row alive, and read the others'. At the end, take ours away."""
+        """Keep our row alive, and look who else is up. At the end, take our row away."""
+        write_at = self._port.now()
         while not self._is_ending:
             try:
-                await self._write()
+                if self._port.now() >= write_at:
+                    await self._write()
+                    write_at = self._port.now() + self._terms.member_ttl_s / 3
                 await self.look()
             except DatabaseError:
                 log.debug("the rows of the nodes were not written or read", exc_info=True)
-            await self._nudge.wait(self._terms.member_ttl_s / 3)
+            await self._nudge.wait(self._terms.beat_s)
             self._nudge.clear()
         try:
             await self._port.commit(self._batch(leaving=True))

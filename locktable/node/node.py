@@ -107,8 +107,8 @@ class Node:
         self.speaking.election.end()
         await election.ended()
         self.has_left = True
-        await resign(self, deadline)
-        await hand_on(self, deadline)
+        if await resign(self, deadline):
+            await hand_on(self, deadline)
         self.members.end()
         await members.ended()
 

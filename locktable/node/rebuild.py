@@ -148,12 +148,18 @@ class Rebuilding:
                     locks[by_id(lock)] = lock
 
     def _known(self) -> list[Lock]:
-        """Return what may be held.
+        """Return what may be held: of each name one lock.
 
-        Of a name that somebody holds, leave out what was granted before and handed out to nobody: its answer came too late.
+        A lock that was granted and that nobody holds cannot be handed out any more, so one that is held goes before it. Of two
+        that were held, the one granted later is: it was granted when the other was over, and some node has not heard of that.
         """
-        newest: dict[str, int] = {}
+        now = self._port.now()
+        latest: dict[str, Lock] = {}
+        for locks in (self._granted, self._held):
+            for lock in sorted(locks.values(), key=lambda lock: lock.fence):
+                if not lock.has_lapsed(now):
+                    latest[lock.name] = lock
         for lock in self._held.values():
-            newest[lock.name] = max(lock.fence, newest.get(lock.name, -1))
-        granted = [lock for lock in self._granted.values() if lock.fence >= newest.get(lock.name, -1)]
-        return [*self._held.values(), *granted]
+            if latest.get(lock.name, lock) is not lock:
+                log.warning("lock %s was granted twice: %s on %s has lost it", lock.name, lock.id, lock.node)
+        return list(latest.values())

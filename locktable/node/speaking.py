@@ -70,13 +70,10 @@ class Speaking:
         except TermOver:
             return
         # Nothing waits from here on: the term goes on, and the table has the generation that it had, or refuses.
-        lost = await self.table.rebuild(generation, locks, epoch=term.epoch)
-        if lost is None:
+        if await self.table.rebuild(generation, locks, epoch=term.epoch) is None:
             return
         self.rebuilding = None
-        for lock in lost:
-            log.warning("lock %s was granted twice; %s on %s has lost it", lock.name, lock.holder or lock.id, lock.node)
-        log.info("table rebuilt from %d nodes, %d locks held", rebuilding.answered + 1, len(locks) - len(lost))
+        log.info("table rebuilt from %d nodes, %d locks held", rebuilding.answered + 1, len(locks))
 
     # --- requests -------------------------------------------------------------------------------------------------------
 

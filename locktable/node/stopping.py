@@ -17,24 +17,26 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-async def resign(node: Node, deadline: float) -> None:
-    """Vacate the seat if it is ours, and tell the others, so that one of them speaks at once.
+async def resign(node: Node, deadline: float) -> bool:
+    """Vacate the seat if it is ours, and tell the others, so that one of them speaks at once. False: nobody has heard it.
 
     Where our clients hold nothing, our horizon row goes with it: nobody has to wait for us.
     """
     seat = node.speaking.seat
     if seat.seen.speaker is None or seat.seen.speaker.instance != node.me.instance:
-        return
+        return True
     rides = () if node.held.locks() else (delete(horizon_key(node.me.instance)),)
     try:
         if not await seat.resign(rides, deadline=deadline):
-            return
+            return True
     except (DatabaseError, Unsettled):
         log.info("the seat was not vacated: it is free when its lease ends", exc_info=True)
-        return
+        return True
     node.saw(seat.seen)
-    for each in [node.port.begin(_tell(node, peer.address)) for peer in node.members.others]:
+    reached: set[str] = set()
+    for each in [node.port.begin(_tell(node, peer.address, reached)) for peer in node.members.others]:
         await each.ended()
+    return bool(reached)
 
 
 async def hand_on(node: Node, deadline: float) -> None:
@@ -63,8 +65,9 @@ async def _left(node: Node) -> bool:
         return False
 
 
-async def _tell(node: Node, address: str) -> None:
+async def _tell(node: Node, address: str, reached: set[str]) -> None:
     try:
         await node.port.ask(address, Vacant(epoch=node.known.epoch or 0), node.terms.again_s)
+        reached.add(address)
     except LockError:
         log.debug("%s finds out by itself that the seat is free", address)
