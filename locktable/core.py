@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
+from copy import copy
+from typing import Self
 
 from .limits import Limits
 from .line import Call
@@ -38,6 +40,12 @@ class Locks:
         self._port, self.limits = port, limits or Limits()
         self._guard = guard or nullcontext()
         self._state = State(new_id, may_grant, self.limits, epoch)
+
+    def through(self, port: Port) -> Self:
+        """Return the same table for callers of another kind: those of `port`. Its clocks should be the same."""
+        other = copy(self)
+        other._port = port
+        return other
 
     def __repr__(self) -> str:
         state = "rebuilt" if self.is_rebuilt else "not rebuilt"

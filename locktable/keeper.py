@@ -6,13 +6,17 @@ It runs an asyncio loop of its own, so that a renewal that is not answered holds
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import threading
 import time
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 
 from .lease import Lease, Renewer, keep
+from .lock import Lock
+
+log = logging.getLogger(__name__)
 
 Opened = Callable[[], AbstractAsyncContextManager[Renewer]]
 
@@ -49,8 +53,7 @@ class LockKeeper:
             loop, thread, self._loop, self._thread = self._loop, self._thread, None, None
             self._closed = True
         if loop is not None and thread is not None:
-            with suppress(RuntimeError):  # its renewer could not be opened: the thread has ended
-                loop.call_soon_threadsafe(self._stop.set)
+            loop.call_soon_threadsafe(self._stop.set)
             thread.join()
 
     def _soon(self, loop: asyncio.AbstractEventLoop | None, work: Callable[[Lease], None], lease: Lease) -> None:
@@ -74,7 +77,8 @@ class LockKeeper:
             loop.close()
 
     async def _renew_all(self) -> None:
-        async with self._opened() as self._renewer:
+        async with AsyncExitStack() as stack:
+            self._renewer = await _entered(stack, self._opened)
             for lease in self._early:
                 self._keep(lease)
             await self._stop.wait()
@@ -98,6 +102,22 @@ class LockKeeper:
     def _forget(self, lease: Lease) -> None:
         if (task := self._tasks.pop(lease, None)) is not None:
             task.cancel()
+
+
+async def _entered(stack: AsyncExitStack, opened: Opened) -> Renewer:
+    try:
+        return await stack.enter_async_context(opened())
+    except Exception as error:  # nobody can renew: each lease is lost when its time has come, and its holder told
+        log.warning("locks will not be renewed: %s", error, exc_info=True)
+        return _Broken(error)
+
+
+class _Broken:
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    async def renew(self, lock: Lock, lease_s: float, timeout_s: float) -> Lock:
+        raise self._error
 
 
 class _Clock:

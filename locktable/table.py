@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable
+from typing import Self
 from uuid import uuid4
 
 from ..database import drive
@@ -65,9 +66,14 @@ class Table(_Table):
         limits: Limits | None = None,
         epoch: int = 0,
     ) -> None:
+        self._now = now
         self._locks = Locks(
             ThreadsPort(now), new_id=new_id, may_grant=may_grant, limits=limits, epoch=epoch, guard=threading.Lock()
         )
+
+    def for_tasks(self) -> AsyncTable:
+        """Return the same table for the tasks of an asyncio loop. They stand in one line with the threads."""
+        return AsyncTable.over(self._locks.through(LoopPort(self._now)))
 
     def acquire(self, request: Request) -> Grant:
         """Grant a lock; where it is held, stand in line for it as long as the request says, first come, first served.
@@ -129,6 +135,13 @@ class AsyncTable(_Table):
         epoch: int = 0,
     ) -> None:
         self._locks = Locks(LoopPort(now), new_id=new_id, may_grant=may_grant, limits=limits, epoch=epoch)
+
+    @classmethod
+    def over(cls, locks: Locks) -> Self:
+        """Return the face of a table that is there already, over a port of an asyncio loop."""
+        table = cls.__new__(cls)
+        table._locks = locks
+        return table
 
     async def acquire(self, request: Request) -> Grant:
         """See Table.acquire. Who is cancelled meanwhile leaves no place behind, and no lock."""

@@ -99,6 +99,40 @@ async def test_tasks_share_a_table_and_some_are_cancelled() -> None:
     assert (await table.locks(), table.waiting) == ([], 0)
 
 
+def test_threads_and_tasks_share_a_table() -> None:
+    table, rooms, rounds = Table(), Rooms(), 40
+    table.rebuild(0, [])
+
+    def work(_: int) -> None:
+        for _ in range(rounds):
+            lock = table.acquire(Request("a", wait_s=LONG_S)).lock
+            rooms.enter(lock)
+            time.sleep(0)
+            rooms.leave(lock)
+            table.release("a", lock.id)
+
+    async def work_later() -> None:
+        tasks = table.for_tasks()
+        for _ in range(rounds):
+            lock = (await tasks.acquire(Request("a", wait_s=LONG_S))).lock
+            rooms.enter(lock)
+            await asyncio.sleep(0)
+            rooms.leave(lock)
+            await tasks.release("a", lock.id)
+
+    async def all_tasks() -> None:
+        async with asyncio.timeout(LONG_S):
+            await asyncio.gather(*(work_later() for _ in range(4)))
+
+    with ThreadPoolExecutor(4) as threads:
+        results = threads.map(work, range(4), timeout=LONG_S)
+        asyncio.run(all_tasks())
+        list(results)
+
+    rooms.check(8 * rounds)
+    assert (table.locks(), table.waiting) == ([], 0)
+
+
 def test_leases_that_end_under_threads_let_one_in_at_a_time() -> None:
     table = Table()
     table.rebuild(0, [])

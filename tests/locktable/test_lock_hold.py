@@ -183,6 +183,20 @@ def test_a_hold_that_is_given_back_at_once_leaves_nothing() -> None:
     assert renewer.renewed == 0
 
 
+def test_a_hold_whose_renewer_cannot_be_opened_is_lost_when_its_time_has_come() -> None:
+    @asynccontextmanager
+    async def opened() -> AsyncIterator[Endless]:
+        raise ConnectionError("no such service")
+        yield Endless()
+
+    keeper = LockKeeper(opened)
+    hold = LockHold(Endless(), keeper, leased(0.1), 0.1)
+    assert hold.lost.wait(20)
+    with pytest.raises(LockLost):
+        hold.check()
+    keeper.close()
+
+
 async def test_a_task_is_told_of_its_loss() -> None:
     renewer = EndlessLater()
     keeper = keeper_of(renewer)
