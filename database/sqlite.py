@@ -5,7 +5,8 @@ Several processes of one host may share the file. A batch is one `BEGIN IMMEDIAT
 
 Cassandra forgets single cells by their TTL, so each table has two columns of ours: `expiry`, a JSON object that maps a
 column to the millisecond of its end, and `marker_until`, until when the row exists even with all its values null.
-Both are read against the wall clock of the one host.
+Both are read against the wall clock of the one host. Rows whose end has come stay until they are written again, or until a
+batch that writes with a TTL comes by: it takes those out that lie just before its own, a few a write.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ SqlKey = tuple[str | int | bytes | None, ...]
 
 FOREVER = 1 << 62
 OURS = ("marker_until", "expiry")  # the last two columns of every table
+SWEPT = 4  # how many rows before one that is written with a TTL are looked at
 BUSY_S = 10.0  # how long a writer waits for another one before it answers Unavailable
 
 
@@ -204,6 +206,9 @@ class SqliteStore:
             return Refused({key: {**_named(batch, key), **row} for key, row in shown.items()})
         after = _after(batch, before, now_ms)
         _write(connection, batch.table, {(*partition, *places[key]): stored for key, stored in after.items()}, now_ms)
+        for write in batch.writes:
+            if write.ttl_s is not None and places[write.key]:
+                _sweep(connection, batch.table, partition, places[write.key], now_ms)
         return Applied()
 
     def _sliced(
@@ -295,6 +300,24 @@ def _write(connection: sqlite3.Connection, table: Table, rows: Mapping[SqlKey, _
     marks = ", ".join("?" * (len(table.columns) + len(OURS)))
     cells = [(*place, *_all_to_sql(stored.values.values()), *_ours(stored)) for place, stored in alive.items()]
     connection.executemany(f"REPLACE INTO {table.name} ({_all_columns(table)}) VALUES ({marks})", cells)
+
+
+def _sweep(connection: sqlite3.Connection, table: Table, partition: SqlKey, place: SqlKey, now_ms: int) -> None:
+    """Take out what has ended of the few rows before one: what processes that died have left, for nobody writes it again."""
+    found = connection.execute(_select_before(table), (*partition, *place, SWEPT)).fetchall()
+    width = len(table.key)
+    ended = [cells[:width] for cells in found if _opened(table, cells[width:]).at(now_ms) is None]
+    if ended:
+        _write(connection, table, dict.fromkeys(ended), now_ms)
+
+
+@lru_cache(maxsize=64)
+def _select_before(table: Table) -> str:
+    names = ", ".join(table.clustering)
+    where = [*(f"{column} = ?" for column in table.partition)]
+    where.append(f"({names}) < ({', '.join('?' * len(table.clustering))})")
+    order = ", ".join(f"{column} DESC" for column in table.clustering)
+    return f"SELECT {_all_columns(table)} FROM {table.name} WHERE {' AND '.join(where)} ORDER BY {order} LIMIT ?"
 
 
 def _ours(stored: _Stored) -> tuple[int | None, str | None]:

@@ -8,7 +8,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -26,6 +26,7 @@ from slotkeeper.database import (
     StatementRejected,
     TableMissing,
     Unavailable,
+    Write,
     insert,
     open_store,
     update,
@@ -95,6 +96,34 @@ def test_rows_that_became_null_leave_nothing_in_the_file(store: SqliteStore) -> 
 
     assert store._connection
     assert store._connection.execute("SELECT shelf FROM lamps").fetchall() == [(9,)]
+
+
+def test_rows_that_ended_are_swept_by_what_is_written_behind_them(path: Path) -> None:
+    now_ms = [1_000]
+    with closing(SqliteStore(path, clock=lambda: now_ms[0])) as store:
+        shape(store)
+        write(store, *(insert(lamp(number), {"holder": "dead"}, ttl_s=1) for number in range(10)))
+        write(store, insert(lamp(3), {"holder": "alive"}))
+        now_ms[0] += 1_000
+        write(store, insert(lamp(10), {"holder": "ada"}))
+        assert shelves(store) == list(range(11)), "what has no TTL sweeps nothing"
+
+        write(store, insert(lamp(11), {"holder": "ada"}, ttl_s=1))
+        assert shelves(store) == [*range(7), 10, 11], "a few rows a write"
+        write(store, *(insert(lamp(number), {"holder": "ada"}, ttl_s=1) for number in (12, 7, 4)))
+        assert shelves(store) == [3, 4, 7, 10, 11, 12]
+
+
+def write(store: SqliteStore, *writes: Write) -> None:
+    """Write without a condition but one that holds."""
+    keep = update(lamp(99), {"slot": None}, expect={"slot": (None,)})
+    assert store.commit(Batch(LAMPS, PARTITION, (keep, *writes))) == Applied()
+
+
+def shelves(store: SqliteStore) -> list[int]:
+    """Return which rows lie in the file, ended or not."""
+    assert store._connection
+    return [shelf for (shelf,) in store._connection.execute("SELECT shelf FROM lamps ORDER BY shelf")]
 
 
 def test_table_that_is_not_there_is_named(store: SqliteStore, path: Path) -> None:
