@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -19,8 +19,7 @@ from .operations import Claim, Look, Operation, Release, Renew, Update
 from .port import Port
 from .ports import LoopPort, ThreadsPort, process_clock
 from .rules import SECOND_NS, Terms
-from .state import State
-from .stats import Stats, group_stats
+from .stats import GroupStats, Stats, group_stats
 from .task import Add, Change, Task
 
 T = TypeVar("T")
@@ -93,17 +92,7 @@ class _Opened:
 
     def _stats(self) -> Look[Stats]:
         engine = self._opened()
-
-        def see(state: State, now_ns: int) -> Stats:
-            behind, failure = engine.behind, engine.snapshots.failure
-            groups, waiting = group_stats(state, now_ns), engine.waiting()
-            if behind is None:
-                return Stats(True, len(state.tasks), state.last_id, waiting, groups, failure=str(failure or ""))
-            failure = behind.failure or failure
-            late = len(behind), behind.oldest_s(), behind.lag_s
-            return Stats(False, len(state.tasks), state.last_id, waiting, groups, *late, failure=str(failure or ""))
-
-        return Look(see)
+        return Look(lambda state, now_ns: _seen(engine, group_stats(state, now_ns)))
 
 
 class TaskStore(_Opened):
@@ -293,6 +282,13 @@ class AsyncTaskStore(_Opened):
         """See TaskStore.stats."""
         return await self._ask(self._stats())
 
+    def glance(self) -> Stats:
+        """Return how the store is doing, but for its groups: at once, whatever it is at, and whether or not it is durable.
+
+        Only here: between two turns of the loop nobody changes anything, as other threads may.
+        """
+        return _seen(self._opened(), {})
+
     async def snapshot(self) -> None:
         """See TaskStore.snapshot."""
         await self._opened().snapshot(self._deadline())
@@ -316,3 +312,12 @@ def id_of(task: Task | int) -> int:
 def duration_ns(seconds: float) -> int:
     """Return a duration in nanoseconds: none for a negative one, and for an endless one longer than anybody waits."""
     return int(min(max(0.0, seconds), LONGEST_S) * SECOND_NS)
+
+
+def _seen(engine: Engine, groups: Mapping[str, GroupStats]) -> Stats:
+    behind, failure, state, waiting = engine.behind, engine.snapshots.failure, engine.state, engine.waiting()
+    if behind is None:
+        return Stats(True, len(state.tasks), state.last_id, waiting, groups, failure=str(failure or ""))
+    late = len(behind), behind.oldest_s(), behind.lag_s
+    failure = behind.failure or failure
+    return Stats(False, len(state.tasks), state.last_id, waiting, groups, *late, failure=str(failure or ""))

@@ -16,6 +16,7 @@ from .failures import answered_error
 from .limits import Limits
 from .looking import Looking
 
+Numbers = Mapping[str, tuple[str, float]]
 TITLE = "slotkeeper tasks"
 PREFIX = "slotkeeper_tasks"
 
@@ -30,7 +31,7 @@ def application(
     """
     limits = limits or Limits()
     looking, changing, metrics = Looking(store, limits), Changing(store, limits, stopping), Metrics(PREFIX)
-    metrics.watch(lambda: {"claims_waiting": ("Claims that stand in line.", changing.waiting)})
+    metrics.watch(lambda: _numbers(store, changing))
     service = Service(
         title=TITLE,
         endpoints=[*looking.endpoints(), *changing.endpoints()],
@@ -41,3 +42,17 @@ def application(
         tokens=tokens or {},
     )
     return service.application()
+
+
+def _numbers(store: AsyncTaskStore, changing: Changing) -> Numbers:
+    waiting: Numbers = {"claims_waiting": ("Claims that stand in line.", changing.waiting)}
+    if not store.is_open:
+        return waiting
+    seen = store.glance()
+    return {
+        **waiting,
+        "tasks": ("Tasks there are.", seen.size),
+        "last_id": ("The last id that was given out.", seen.last_id),
+        "behind": ("Changes that were answered and are not durable yet.", seen.behind),
+        "behind_seconds": ("How long the oldest of those has been answered.", seen.behind_s),
+    }

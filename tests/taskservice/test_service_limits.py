@@ -118,9 +118,20 @@ async def test_metrics_count_by_route_and_no_name_makes_a_label() -> None:
         assert counts['method="GET",route="other",status="404"'] == "3"
         assert counts['method="other",route="other",status="405"'] == "3"
         assert "name-" not in text
-        assert "slotkeeper_tasks_requests_under_way 2.0" in text
+        for number in ("requests_under_way 2.0", "tasks 1.0", "last_id 1.0", "behind 0.0", "behind_seconds 0.0"):
+            assert f"\nslotkeeper_tasks_{number}\n" in text
         service.stopping.set()
         assert (await waiting).json() == {"tasks": None, "error": None}
+
+
+async def test_metrics_of_a_closed_store_are_those_of_the_service() -> None:
+    async with on_loop() as service:
+        await service.store.close()
+
+        text = (await service.http.get("/metrics")).text
+
+        assert "slotkeeper_tasks_claims_waiting 0.0" in text
+        assert "slotkeeper_tasks_tasks" not in text
 
 
 async def _metrics(http: httpx2.AsyncClient, wanted: str) -> str:
