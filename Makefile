@@ -27,7 +27,7 @@ lint: $(INSTALLED) ## Check style and format
 
 types: $(INSTALLED) ## Check types
 	$(BIN)/mypy
-	cd tests && ../$(BIN)/mypy --config-file ../pyproject.toml --cache-dir ../.mypy_cache --explicit-package-bases .
+	cd tests && ../$(BIN)/mypy --config-file ../pyproject.toml --cache-dir ../.mypy_cache --explicit-package-bases . ../examples
 
 imports: $(INSTALLED) ## Check which package may import which
 	$(BIN)/lint-imports
