@@ -118,8 +118,8 @@ async def test_metrics_count_by_route_and_no_name_makes_a_label() -> None:
         assert counts['method="GET",route="other",status="404"'] == "3"
         assert counts['method="other",route="other",status="405"'] == "3"
         assert "name-" not in text
-        for number in ("requests_under_way 2.0", "tasks 1.0", "last_id 1.0", "behind 0.0", "behind_seconds 0.0"):
-            assert f"\nslotkeeper_tasks_{number}\n" in text
+        for shown in ("requests_under_way 2.0", "tasks 1.0", "last_id 1.0", "behind 0.0", "behind_seconds 0.0"):
+            assert f"\nslotkeeper_tasks_{shown}\n" in text
         service.stopping.set()
         assert (await waiting).json() == {"tasks": None, "error": None}
 
