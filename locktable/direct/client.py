@@ -65,7 +65,7 @@ class _Direct:
         self._keeper = LockKeeper(self._renewing, f"slotkeeper-locks-{self._slots.client_id}")
 
     def _built(self, semaphores: Semaphores, port: BlockingPort | AsyncioPort) -> Core:
-        return Core(semaphores, port, node=self.node, timeout_s=self._timeout_s, new_id=new_id)
+        return Core(semaphores, port, timeout_s=self._timeout_s, new_id=new_id)
 
     def _opened(self) -> Core:
         if self._core is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from math import ceil
 from uuid import UUID, uuid5
 
@@ -41,9 +42,9 @@ def whole_lease(asked_s: float) -> int:
 class Core:
     """Locks of one cluster. Each call ends within `timeout_s` seconds, waiting in line aside."""
 
-    def __init__(self, semaphores: Semaphores, port: Port, *, node: str, timeout_s: float, new_id: NewId) -> None:
+    def __init__(self, semaphores: Semaphores, port: Port, *, timeout_s: float, new_id: NewId) -> None:
         self._semaphores, self._port, self._new_id = semaphores, port, new_id
-        self._node, self._timeout_s = node, timeout_s
+        self._timeout_s = timeout_s
         self._limits = Limits()
 
     async def acquire(self, asked: Request) -> Lock:
@@ -51,8 +52,9 @@ class Core:
         request = self._checked(asked)
         lock_id = lock_id_of(request.name, request.request) if request.request else self._new_id()
         with _told(request.name, request.request or lock_id):
+            request = await self._as_before(request, lock_id)
             for _ in range(LOOKS):
-                answer = await self._take(request, owner_of(request.holder, self._node, lock_id))
+                answer = await self._take(request, owner_of(request.holder, request.node, lock_id))
                 if isinstance(answer, Granted):
                     return self._granted(request, lock_id, answer)
                 if (held := await self._held(request.name)) is not None:
@@ -104,6 +106,11 @@ class Core:
                 found += [lock for each in page if (lock := await self._held(each.name)) is not None]
         return found
 
+    async def _as_before(self, request: Request, lock_id: str) -> Request:
+        """Return a request as the one that has the lock already under its id: that may have come from another node."""
+        held = await self._held_now(request.name) if request.request else None
+        return request if held is None or held.id != lock_id else replace(request, node=held.node, holder=held.holder)
+
     async def _take(self, request: Request, owner: Owner) -> Granted | Full:
         try:
             return await self._ask(request, owner)
@@ -134,9 +141,8 @@ class Core:
     def _granted(self, request: Request, lock_id: str, answer: Granted) -> Lock:
         at = self._moment()
         since = Moment(0.0, answer.fence).wall()  # a fence is the time of its grant, or the next free moment after it
-        lock = Lock(
-            request.name, lock_id, self._node, request.holder, since, since, at.now, answer.fence, request.request
-        )
+        shown = request.holder, since, since
+        lock = Lock(request.name, lock_id, request.node, *shown, at.now, answer.fence, request.request)
         return leased(lock, answer.began_at, whole_lease(request.lease_s), at)
 
     def _checked(self, request: Request) -> Request:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import doctest
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -256,6 +259,47 @@ def test_a_repeated_request_gets_the_same_lock(locks: Direct, other: Direct) -> 
     assert not other.release_request("a", "r2")
     assert other.release_request("a", "r1")
     assert locks.locks() == []
+
+
+def test_a_request_repeated_from_another_node_gets_the_same_lock(locks: Direct, other: Direct) -> None:
+    lock = locks.acquire("a", holder="me", request="r1")
+
+    again = other.acquire("a", holder="me too", wait_s=WAIT_S, request="r1")
+
+    assert (again.id, again.fence, again.node, again.holder) == (lock.id, lock.fence, "n1", "me")
+    assert other.renew(again).fence == lock.fence
+    assert other.release(again)
+    assert locks.locks() == []
+
+
+def test_many_names_are_listed_in_pages(locks: Direct, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(direct.core, "PAGE", 2)
+    held = [locks.acquire(name).name for name in "cabed"]
+    assert [lock.name for lock in locks.locks()] == sorted(held)
+
+
+HOLDER = """
+import sys
+from slotkeeper.locktable.direct import DirectLocks
+with DirectLocks(sys.argv[1]) as locks, locks.hold("a", holder="child", lease_s=2) as hold:
+    print(hold.fence, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_the_lock_of_a_killed_process_comes_back_by_itself(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/locks.db"
+    with closing(open_store(url)) as store:
+        schema.setup(store)
+    with subprocess.Popen([sys.executable, "-c", HOLDER, url], stdin=PIPE, stdout=PIPE, text=True) as child:
+        assert child.stdout is not None
+        fence = int(child.stdout.readline())
+        with DirectLocks(url) as locks:
+            with pytest.raises(LockHeld) as held:
+                locks.acquire("a")
+            assert held.value.lock.holder == "child"
+            child.kill()
+            assert locks.acquire("a", wait_s=WAIT_S).fence > fence
 
 
 @pytest.mark.parametrize("name", ["ä" * 256, "a:b", "8:x", " "])
