@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import count
+from typing import Any
 
 import pytest
 from lockcontract.lockrooms import ROOMS, LockRoom, embedded, prepared
@@ -20,7 +21,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _runs_on_cassandra(item: pytest.Function) -> bool:
-    return hasattr(item, "callspec") and "cassandra" in item.callspec.params.get("lock_room", ())
+    place: Any = item.callspec.params.get("lock_room", ()) if hasattr(item, "callspec") else ()
+    return "cassandra" in place
 
 
 @pytest.fixture(scope="module", params=PLACES, ids=" on ".join)

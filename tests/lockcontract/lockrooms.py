@@ -51,6 +51,9 @@ class TableClient:
         named = (lock.name, lock.id) if isinstance(lock, Lock) else (lock, lock_id)
         return self._table.release(*named) is not None
 
+    def release_request(self, name: str, request: str) -> bool:
+        return self._table.release(name, request=request) is not None
+
     def locks(self) -> list[Lock]:
         return self._table.locks()
 

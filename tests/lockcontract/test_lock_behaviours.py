@@ -241,6 +241,14 @@ def test_a_request_repeated_under_its_id_means_the_same_as_one(lock_room: LockRo
     assert not lock_room.bob.release(again)
 
 
+def test_a_request_is_given_up_by_its_id(lock_room: LockRoom, name: str) -> None:
+    lock_room.ann.acquire(name, request=f"mine for {name}")
+
+    assert lock_room.bob.release_request(name, f"mine for {name}")
+    assert held(lock_room.ann, name) == []
+    assert not lock_room.bob.release_request(name, f"mine for {name}")
+
+
 # --- holds ----------------------------------------------------------------------------------------------------------------
 
 
