@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from . import growth, handoff, loads, tasks
+from . import growth, handoff, loads, locksuite, tasks
 from .crowd import Readings
 from .figures import Group, Line, Load, Measure, Reading, Suite, Target
 from .floors import floor
@@ -23,6 +23,7 @@ def cassandra(url: str, *, long: bool, growing: bool = True) -> Suite:
     groups: list[Group] = [_lone(), _together(), _waiting(), _beside_64_threads(), _long_lines(), _between()]
     groups += [_tokens(), _lines()] if growing else []
     groups += [tasks.on_database(_floor(64))]
+    groups += locksuite.groups()
     groups += [_long()] if long else []
     return Suite("Cassandra", url, tuple(groups))
 
