@@ -130,9 +130,14 @@ class Given(_Said, frozen=True, tag="given"):
             again=grant.again,
         )
 
-    def grant(self, now: float) -> Grant:
-        """Return the grant on the clock of whoever is told now."""
-        return Grant(self.told.here(now), self.waited_s, self.lasts_s, self.again)
+    def grant(self, asked_at: float) -> Grant:
+        """Return the grant on the clock of who asked.
+
+        Its lease counts from before it was asked for, like the client's own count, which began earlier. Counted from when the
+        answer came, a lease that has ended could come up again after a long way, or where its node stood still meanwhile.
+        """
+        lock = replace(self.told.lock, until=asked_at + self.lasts_s)
+        return Grant(lock, self.waited_s, self.lasts_s, self.again)
 
 
 class Holdings(_Said, frozen=True, tag="holdings"):

@@ -143,7 +143,8 @@ class Node:
         if self.speaking.is_trusted:
             grant, epoch = await self._granted(request, self.me)
         else:
-            grant, epoch = self._given(await self._ask_to_acquire(request))
+            asked_at = self.port.now()
+            grant, epoch = self._given(await self._ask_to_acquire(request), asked_at)
         return self._kept(grant, epoch)
 
     async def renew(self, name: str, lock_id: str, lease_s: float = 0.0) -> Grant:
@@ -153,8 +154,8 @@ class Node:
         if self.speaking.is_trusted:
             grant, epoch = await self._renewed(name, lock_id, lease_s, self.me)
         else:
-            message = Renew(asker=self.me, name=name, id=lock_id, lease_s=lease_s)
-            grant, epoch = self._given(await self._ask_speaker(message))
+            message, asked_at = Renew(asker=self.me, name=name, id=lock_id, lease_s=lease_s), self.port.now()
+            grant, epoch = self._given(await self._ask_speaker(message), asked_at)
         return self._kept(grant, epoch)
 
     async def release(self, name: str, lock_id: str = "", *, request: str = "") -> bool:
@@ -308,7 +309,7 @@ class Node:
         """Remember a grant, and return it to the client. Nothing waits from the look at our promise to the end."""
         if self.has_left:
             raise NodeLeaving
-        if epoch < self.promised:
+        if epoch < self.promised or grant.lock.has_lapsed(self.port.now()):
             raise GrantLate
         self.has_handed_out = True
         self.held.add(grant.lock)
@@ -356,11 +357,11 @@ class Node:
     async def _give_back(self, lock: Lock) -> None:
         await self.release(lock.name, lock.id)
 
-    def _given(self, answer: Answer) -> tuple[Grant, int]:
+    def _given(self, answer: Answer, asked_at: float) -> tuple[Grant, int]:
         answer = self._check(answer)
         if not isinstance(answer, Given):
             raise LockUnavailable
-        return answer.grant(self.port.now()), answer.epoch
+        return answer.grant(asked_at), answer.epoch
 
     def _check(self, answer: Answer) -> Answer:
         if isinstance(answer, Refusal):

@@ -115,7 +115,7 @@ class Rebuilding:
             self.held_up_by.pop(peer.instance, None)
 
     async def _was_told(self, peer: Peer) -> bool:
-        message = Rebuild(epoch=self._term.epoch, speaker=self._me)
+        message, asked_at = Rebuild(epoch=self._term.epoch, speaker=self._me), self._port.now()
         try:
             answer = await self._port.ask(peer.address, message, self._terms.ask_s)
         except LockError as error:
@@ -127,6 +127,8 @@ class Rebuilding:
         # Another instance at the same address can tell nothing of the former one: its memory is gone.
         if not isinstance(answer, Holdings) or answer.peer.instance != peer.instance or not self._goes_on:
             return False
+        if now - asked_at > self._terms.ask_s:
+            return False  # we stood still: leases would last longer by that than they do
         self._add([told.here(now) for told in answer.held], [told.here(now) for told in answer.granted])
         return True
 

@@ -111,7 +111,7 @@ def test_a_grant_is_told_with_how_long_it_lasts_from_when_it_was_asked_for() -> 
     given = Given.of(Grant(LOCK, 4.0, 34.0), 3, 100.0)
     grant = given.grant(1_000.0)
 
-    assert (grant.waited_s, grant.lasts_s, grant.lock.until) == (4.0, 34.0, 1_030.0)
+    assert (grant.waited_s, grant.lasts_s, grant.lock.until) == (4.0, 34.0, 1_034.0)
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)

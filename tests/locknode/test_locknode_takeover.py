@@ -343,3 +343,23 @@ def test_a_repeated_request_finds_its_grant_at_the_next_speaker(cluster: Cluster
     assert grant.lasts_s <= 60
     assert isinstance(grant, Grant)
     assert not isinstance(grant, Given)
+
+
+def test_a_renewal_heard_late_brings_no_ended_lease_up_again(cluster: Cluster) -> None:
+    """A node stands still while the answer waits at its door. Its client's lease has ended, and another one had the lock."""
+    speaker, (holder, third) = cluster.granting(), cluster.others()
+    grant = held_by(cluster, "x", holder.me.node, 5)
+    asked = cluster.begin(holder.renew("x", grant.lock.id, 5), group=holder.me.node)
+    cluster.scheduler.run(most=2)  # the answer is there, and the node does not come to hear it
+    cluster.pause(holder.me.node, 20.0)
+    later = cluster.done(third.acquire(want("x", wait_s=30)))
+    cluster.done(third.release("x", later.lock.id))
+    cluster.run(20.0)
+    assert asked.is_done
+    cluster.kill(speaker.me.node)
+
+    after = cluster.granting()
+
+    assert cluster.done(after.locks()) == []
+    with pytest.raises(NotHeld):
+        cluster.done(holder.renew("x", grant.lock.id, 5))
