@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from heapq import heapify, heappop, heappush
 
 from .task import Task
@@ -40,6 +40,18 @@ class Group:
         while heap and heap[0][1] not in members:
             heappop(heap)
         return heap[0][0] if heap else None
+
+    def oldest(self) -> Iterator[Task]:
+        """Yield the tasks, the oldest first: as far down the heap as somebody asks for them. Nothing may change meanwhile."""
+        heap, members = self.heap, self.members
+        front = [(*heap[0], 0)] if heap else []
+        while front:
+            _, task_id, place = heappop(front)
+            for child in (2 * place + 1, 2 * place + 2):
+                if child < len(heap):
+                    heappush(front, (*heap[child], child))
+            if (task := members.get(task_id)) is not None:
+                yield task
 
     def pick(self, now_ns: int, dice: Dice) -> Task | None:
         """Choose one of the available tasks: at random, the oldest most likely, and for certain once it was passed often."""

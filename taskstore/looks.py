@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from heapq import nsmallest
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from operator import attrgetter
 
 from .operations import Look
 from .state import State
@@ -23,7 +24,7 @@ def tasks(ids: Iterable[int]) -> Look[list[Task | None]]:
 
 def every_task() -> Look[list[Task]]:
     """Look at all tasks, in the order of their ids."""
-    return Look(lambda state, now_ns: sorted(state.tasks.values(), key=_id))
+    return Look(lambda state, now_ns: list(map(state.tasks.__getitem__, sorted(state.tasks))))
 
 
 def group(name: str, limit: int | None, *, owned: bool) -> Look[list[Task]]:
@@ -39,16 +40,17 @@ def groups() -> Look[list[str]]:
 def _of_group(name: str, limit: int | None, owned: bool) -> Callable[[State, int], list[Task]]:
     def see(state: State, now_ns: int) -> list[Task]:
         found = state.groups.get(name)
-        members = found.members.values() if found is not None else ()
-        shown = [task for task in members if owned or task.available_at_ns <= now_ns]
-        return nsmallest(limit, shown, key=_age) if limit is not None and limit > 0 else sorted(shown, key=_age)
+        if found is None:
+            return []
+        if limit is not None and 0 < limit < len(found.members):
+            return list(islice(_shown(found.oldest(), now_ns, owned), limit))
+        by_id = map(found.members.__getitem__, sorted(found.members))
+        return sorted(
+            _shown(by_id, now_ns, owned), key=attrgetter("available_at_ns")
+        )  # the same age: by id, as they were
 
     return see
 
 
-def _age(task: Task) -> tuple[int, int]:
-    return task.available_at_ns, task.id
-
-
-def _id(task: Task) -> int:
-    return task.id
+def _shown(tasks: Iterable[Task], now_ns: int, owned: bool) -> Iterator[Task]:
+    return (task for task in tasks if owned or task.available_at_ns <= now_ns)
