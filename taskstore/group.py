@@ -45,12 +45,14 @@ class Group:
         """Yield the tasks, the oldest first: as far down the heap as somebody asks for them. Nothing may change meanwhile."""
         heap, members = self.heap, self.members
         front = [(*heap[0], 0)] if heap else []
+        last_id = 0
         while front:
             _, task_id, place = heappop(front)
             for child in (2 * place + 1, 2 * place + 2):
                 if child < len(heap):
                     heappush(front, (*heap[child], child))
-            if (task := members.get(task_id)) is not None:
+            if task_id != last_id and (task := members.get(task_id)) is not None:
+                last_id = task_id  # one that came back, by an undo, has two entries
                 yield task
 
     def pick(self, now_ns: int, dice: Dice) -> Task | None:
