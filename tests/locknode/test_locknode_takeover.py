@@ -349,12 +349,12 @@ def test_a_renewal_heard_late_brings_no_ended_lease_up_again(cluster: Cluster) -
     """A node stands still while the answer waits at its door. Its client's lease has ended, and another one had the lock."""
     speaker, (holder, third) = cluster.granting(), cluster.others()
     grant = held_by(cluster, "x", holder.me.node, 5)
-    asked = cluster.begin(holder.renew("x", grant.lock.id, 5), group=holder.me.node)
+    asked = cluster.begin(holder.renew("x", grant.lock.id, 30), group=holder.me.node)
     cluster.scheduler.run(most=2)  # the answer is there, and the node does not come to hear it
-    cluster.pause(holder.me.node, 20.0)
-    later = cluster.done(third.acquire(want("x", wait_s=30)))
+    cluster.pause(holder.me.node, 40.0)
+    later = cluster.done(third.acquire(want("x", wait_s=60)))
     cluster.done(third.release("x", later.lock.id))
-    cluster.run(20.0)
+    cluster.run(15.0)
     assert asked.is_done
     cluster.kill(speaker.me.node)
 
