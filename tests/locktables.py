@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import count
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from eventually import BOUND_S, until
 
@@ -137,7 +137,10 @@ def table(face: str, **options: Any) -> Iterator[Tables]:
 class Scheduled:
     """A table in a schedule: time passes only when the test lets it."""
 
+    all: ClassVar[list[Scheduled]] = []
+
     def __init__(self, **options: Any) -> None:
+        self.all.append(self)
         self.scheduler = Scheduler()
         self.port = SimulatedPort(self.scheduler, Straight(cast("Store", None)))
         ids = count(1)
@@ -166,6 +169,14 @@ class Scheduled:
     def go_on(self, seconds: float) -> None:
         """Let time pass."""
         self.scheduler.run(until=self.scheduler.now + seconds)
+
+    @classmethod
+    def end(cls) -> None:
+        """End what still waits in any schedule, now and not when the memory is collected."""
+        for scheduled in cls.all:
+            for task in list(scheduled.scheduler.tasks):
+                task.coroutine.close()
+        cls.all.clear()
 
 
 def known(name: str, lock_id: str, until_s: float, **named: Any) -> Lock:

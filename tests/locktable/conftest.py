@@ -27,6 +27,13 @@ def tables(fresh: Tables) -> Tables:
     return fresh.empty()
 
 
+@pytest.fixture(autouse=True)
+def _schedules_end() -> Iterator[None]:
+    """Leave nothing waiting."""
+    yield
+    Scheduled.end()
+
+
 @pytest.fixture
 def scheduled() -> Scheduled:
     """A rebuilt table in a schedule."""

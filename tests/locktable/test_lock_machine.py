@@ -105,6 +105,10 @@ class TableMachine(RuleBasedStateMachine):
         self.scheduled, self.model = Scheduled(), Model()
         self.known: list[Lock] = []
 
+    def teardown(self) -> None:
+        """Leave nothing waiting."""
+        Scheduled.end()
+
     def _took(self, task: Task, name: str, entry: Entry) -> None:
         lock = task.value.lock
         assert (lock.name, lock.until, lock.request, lock.fence) == (name, entry.until, entry.request, entry.fence)
