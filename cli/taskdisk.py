@@ -28,6 +28,8 @@ def verify(ctx: click.Context, directory: str) -> None:
     from ..taskstore.disk import verify as look
 
     choices, found = ctx.ensure_object(Choices), look(directory)
+    if not found.segments:
+        tell(choices, f"there is no journal in {directory}: one would begin there")
     emit(choices, {**asdict(found), "whole": found.is_whole}, lambda: _print(asdict(found)))
     ctx.exit(Exit.DONE if found.is_whole else Exit.UNEXPECTED)
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..web.serving import Certificate
 
 JOURNAL, TOKEN, TOKEN_FILE = "SLOTKEEPER_TASKS_JOURNAL", "SLOTKEEPER_TASKS_TOKEN", "SLOTKEEPER_TASKS_TOKEN_FILE"
+LOG = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 PORT = 8048
 
 
@@ -204,6 +205,7 @@ def _prepare(choices: Choices, found: SqliteSettings) -> None:
 
 
 def _set_up_logging(choices: Choices) -> None:
+    """Log to stderr, with the time: what a service has to say comes between its start and its end, in any format."""
+    level = logging.INFO if choices.verbose else logging.ERROR if choices.quiet else logging.WARNING
+    logging.basicConfig(stream=sys.stderr, level=level, format=LOG)
     set_up_logging(choices)
-    if not choices.verbose:
-        logging.basicConfig(stream=sys.stderr, level=logging.ERROR if choices.quiet else logging.WARNING)

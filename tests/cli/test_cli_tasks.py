@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import socket
 import ssl
@@ -193,6 +194,23 @@ def test_a_whole_journal_is_whole(run: Run, where: Path) -> None:
     assert ran.code == 0
     assert (ran.json["whole"], ran.json["records"], ran.json["tasks"], ran.json["damage"]) == (True, 12, 12, [])
     assert {path.name: path.read_bytes() for path in where.iterdir()} == before
+
+
+def test_a_directory_without_a_journal_is_whole_and_said_to_have_none(run: Run, tmp_path: Path) -> None:
+    ran = run("tasks", "verify", str(tmp_path))
+
+    assert (ran.code, "there is no journal in" in ran.err) == (0, True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_log_goes_to_stderr(started: Started) -> None:
+    with started("tasks", "serve", "--journal", "memory", "--port", "0", "-v") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("http://127.0.0.1:")
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=PATIENCE_S)
+
+    assert re.search(r"^\d{4}-\d\d-\d\d .* INFO uvicorn.error: Started", err, re.MULTILINE)
 
 
 def test_damage_is_told_with_file_and_place(run: Run, damaged: Path) -> None:
