@@ -70,9 +70,7 @@ class State:
         lock = call.lock
         if lock is None:
             self._leave(call)
-        elif (
-            self._locks.get(lock.name) is lock
-        ):  # and no copy: a repeated call was not told of it, and nobody has renewed it
+        elif self._locks.get(lock.name) is lock:  # no copy of it: nobody else was told, and nobody has renewed it
             self._released.add(lock.name, lock.id, at.now)
             self._free(lock.name, at)
         elif self._former.get(by_id(lock)) is lock:
