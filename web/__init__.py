@@ -5,5 +5,5 @@ A service: `application` puts its endpoints together with all that each service 
 may be sent), `repeats` (`Idempotency-Key`), `metrics`, and `problem`, as which each error is answered.
 
 A client: `caller` is the port that its core asks through, `callers` has one for threads and one for asyncio, `failures` what
-can come instead of an answer.
+can come instead of an answer. `peers` is how services ask one another.
 """

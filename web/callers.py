@@ -59,7 +59,7 @@ class _Calling:
     def _options(self) -> dict[str, Any]:
         return {
             "headers": self._headers,
-            "verify": _trusted(self.address, self._tls_ca_file),
+            "verify": trusted(self.address, self._tls_ca_file),
             "trust_env": not self.address.is_loopback,  # a proxy leads elsewhere from there
             "limits": LIMITS,
         }
@@ -180,7 +180,7 @@ class LoopCaller(_Calling):
         await self._client.aclose()
 
 
-def _trusted(address: Address, tls_ca_file: str | None) -> ssl.SSLContext:
+def trusted(address: Address, tls_ca_file: str | None) -> ssl.SSLContext:
     """Return whom to trust. Raises BadTrust."""
     if not address.is_secure:
         if tls_ca_file is not None:

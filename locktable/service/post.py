@@ -8,8 +8,8 @@ import msgspec
 
 from ...web.address import Address
 from ...web.caller import Answer as HttpAnswer
-from ...web.callers import LoopCaller
 from ...web.failures import CallError
+from ...web.peers import PeerCaller
 from ..node import Answer, Message, Unreachable
 from ..wire import PEER
 
@@ -19,7 +19,7 @@ class HttpPost:
 
     def __init__(self, *, token: str | None = None, tls_ca_file: str | None = None) -> None:
         self._token, self._tls_ca_file = token, tls_ca_file
-        self._callers: dict[str, asyncio.Task[LoopCaller]] = {}
+        self._callers: dict[str, asyncio.Task[PeerCaller]] = {}
         self._answers: msgspec.json.Decoder[Answer] = msgspec.json.Decoder(Answer)
 
     async def __call__(self, address: str, message: Message, timeout_s: float) -> Answer:
@@ -28,7 +28,7 @@ class HttpPost:
         try:
             async with asyncio.timeout(timeout_s):
                 caller = await self._caller(address)
-                return self._read(address, await caller.request("POST", PEER, body=body, timeout_s=timeout_s))
+                return self._read(address, await caller.post(PEER, body))
         except CallError as error:
             raise Unreachable(address, str(error.__cause__ or error)) from error
         except TimeoutError as error:
@@ -39,18 +39,18 @@ class HttpPost:
         callers = await asyncio.gather(*self._callers.values(), return_exceptions=True)
         self._callers.clear()
         for caller in callers:
-            if isinstance(caller, LoopCaller):
+            if isinstance(caller, PeerCaller):
                 await caller.close()
 
-    async def _caller(self, address: str) -> LoopCaller:
+    async def _caller(self, address: str) -> PeerCaller:
         """Return the connections to an address. Who comes first opens them, and need not stay until they are."""
         opening = self._callers.get(address)
         if opening is None or (opening.done() and opening.exception() is not None):
             opening = self._callers[address] = asyncio.ensure_future(self._opened(address))
         return await asyncio.shield(opening)
 
-    async def _opened(self, address: str) -> LoopCaller:
-        caller = LoopCaller(Address.parse(address), token=self._token, tls_ca_file=self._tls_ca_file)
+    async def _opened(self, address: str) -> PeerCaller:
+        caller = PeerCaller(Address.parse(address), token=self._token, tls_ca_file=self._tls_ca_file)
         await caller.open()
         return caller
 
