@@ -66,15 +66,19 @@ class Slot(Generic[F]):
             self._shift.fail(error)
 
     async def let_go(self) -> None:
-        """Give back what is held, from under the handler's hands. What is being ended ends."""
+        """Give back what is held, from under the handler's hands. What is being ended is waited for."""
         held = self.held
-        if held is not None and await self._turn_of(held):
-            held.lost.set()
-            try:
-                if await self._is_there(held):
-                    await self._store.release(self.owner, held.task)
-            except Exception as error:
-                log.warning("%r was not given back: %s. It comes back when its claim ends.", held, error)
+        if held is None:
+            return
+        if not await self._turn_of(held):
+            await self._over(held)
+            return
+        held.lost.set()
+        try:
+            if await self._is_there(held):
+                await self._store.release(self.owner, held.task)
+        except Exception as error:
+            log.warning("%r was not given back: %s. It comes back when its claim ends.", held, error)
 
     async def _claimed(self) -> Held[F] | None:
         terms, shift = self._terms, self._shift
@@ -101,6 +105,13 @@ class Slot(Generic[F]):
                 await self._handle(held)
         finally:
             self.held = None
+            held.free.set()
+
+    async def _over(self, held: Held[F]) -> None:
+        while self.held is held:
+            held.free.clear()
+            if self.held is held:
+                await held.free.wait(LOOK_S)
 
     async def _handle(self, held: Held[F]) -> None:
         try:

@@ -285,6 +285,26 @@ def test_a_release_that_was_not_answered_happens_once(shop: Shop) -> None:
     assert (task.attempt, task.owner) == (1, "")
 
 
+def test_an_end_under_way_is_waited_for_even_when_there_is_no_more_time(shop: Shop) -> None:
+    shop.add(Add("g"))
+    ending, go_on = threading.Event(), threading.Event()
+
+    def slow() -> None:
+        ending.set()
+        assert go_on.wait(BOUND_S)
+
+    shop.troubles.during["update"] = slow
+    made = shop.made(lambda task: Outcome(adds=[Add("new")]))
+    ended = shop.begun(made)
+    assert ending.wait(BOUND_S)
+    made.stop(0.0)
+    until(made._shift.abandoned.is_set)
+    assert not ended.done()
+    go_on.set()
+    ended.result(BOUND_S)
+    assert (made.done, shop.call("groups")) == (1, ["new"])
+
+
 def test_a_worker_that_is_stopped_for_good_waits_for_no_store(shop: Shop) -> None:
     shop.add(Add("g"))
     shop.troubles.before["update"] = [Unavailable() for _ in range(1000)]
