@@ -127,13 +127,14 @@ class Cluster:
 
     # --- the nodes ------------------------------------------------------------------------------------------------------
 
-    def start(self, *names: str) -> list[Node]:
+    def start(self, *names: str, reaching_the_database: bool = True) -> list[Node]:
         """Start nodes, each with a memory of its own."""
         for name in names:
             self.ports[name] = NodePort(self, name)
             self.nodes[name] = Node(
                 name,
                 "c",
+            self.ports[name].network.is_away = not reaching_the_database
                 name,
                 self.ports[name],
                 new_id=lambda: f"id-{next(self._ids)}",

@@ -16,6 +16,7 @@ class Members:
 
     def __init__(self, port: Port, cluster: str, me: Peer, terms: Terms) -> None:
         self.peers: tuple[Peer, ...] = (me,)
+        self.are_known = False  # the others have been read since we began
         self._port, self._cluster, self._me, self._terms = port, cluster, me, terms
         self._since_ms = port.wall_ms()
         self._nudge = port.event()
@@ -48,7 +49,7 @@ class Members:
         """Read who is up. Raises DatabaseError."""
         rows = await self._port.read(NODES, (self._cluster,), (Slice(ttl_of="node"),), serial=False)
         peers = {peer.instance: peer for row in rows if (peer := peer_of(row)).node}
-        self.peers = tuple({**peers, self._me.instance: self._me}.values())
+        self.peers, self.are_known = tuple({**peers, self._me.instance: self._me}.values()), True
 
     def end(self) -> None:
         """End it soon."""

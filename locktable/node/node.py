@@ -162,6 +162,7 @@ class Node:
         """End a lock, by its id or its request's. Tell whether it is let go: False where it was not held any more.
 
         A client of ours has let go, whatever the speaker says: where that cannot be reached, every node is told to forget it.
+        Raises LockUnavailable while we know neither the speaker nor the others: nobody would be told.
         """
         item = Item(name, lock_id, request)
         self._let_go(item)
@@ -173,9 +174,11 @@ class Node:
         except NotHeld:
             return False
         except LockUnavailable as error:
-            log.info("lock %s was released, and every node is told: %s", name, error)
             await self.speaking.forget(item)
             self._spread.tell(item)
+            if not self.members.are_known:
+                raise
+            log.info("lock %s was released, and every node is told: %s", name, error)
         return True
 
     async def forget(self, name: str, lock_id: str = "", *, request: str = "") -> None:

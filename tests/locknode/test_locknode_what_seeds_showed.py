@@ -1,0 +1,35 @@
+"""What schedules of the simulator have shown, played again one by one. The seeds are those of their time."""
+
+from __future__ import annotations
+
+import pytest
+from lockcluster import Cluster, want
+
+from slotkeeper.locktable import LockUnavailable
+from slotkeeper.locktable.node import Node
+
+
+def test_seed_343_release_through_a_node_that_knows_nobody_is_not_said_to_be_done(cluster: Cluster) -> None:
+    grant = cluster.done(cluster.granting().acquire(want("x", lease_s=60)))
+    late = cluster.start("late", reaching_the_database=False)[-1]
+
+    with pytest.raises(LockUnavailable):
+        cluster.done(late.release("x", grant.lock.id))
+
+    cluster.ports["late"].network.is_away = False
+    cluster.until(lambda: late.known.speaker is not None)
+    assert cluster.done(late.release("x", grant.lock.id))
+    assert cluster.done(cluster.granting().locks()) == []
+
+
+def test_seed_100604_nodes_that_begin_together_know_one_another_soon(cluster: Cluster) -> None:
+    cluster.kill("a", "b", "c")
+
+    nodes = cluster.start("a", "b", "c")
+
+    cluster.run(cluster.terms.beat_s + 0.5)
+    assert [_known(node) >= {"a", "b", "c"} for node in nodes] == [True] * 3
+
+
+def _known(node: Node) -> set[str]:
+    return {peer.node for peer in node.members.peers}
