@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -45,12 +45,12 @@ class Connection(asyncio.Protocol):
         if not self._answer.done():
             self._answer.set_exception(ConnectionError("the service has hung up"))
 
-    async def ask(self, question: bytes, status: int = 200) -> Answer:
-        """Ask, and return the answer. Raises AssertionError where it has another status."""
+    async def ask(self, question: bytes, statuses: Collection[int] = (200,)) -> Answer:
+        """Ask, and return the answer, which has one of these statuses."""
         self._answer = asyncio.get_running_loop().create_future()
         self._transport.write(question)
         answer = await self._answer
-        assert answer.status == status, f"{answer.status} for {question!r}: {answer.body!r}"
+        assert answer.status in statuses, f"{answer.status} for {question!r}: {answer.body!r}"
         return answer
 
     def close(self) -> None:

@@ -11,11 +11,12 @@ from time import monotonic
 from urllib.parse import urlencode
 
 from .crowd import Readings, Window, in_tasks, spread
-from .lean import Connection, connections, question
+from .lean import Answer, Connection, connections, question
 from .locknodes import ServedNode, cluster
 
 EMPTY = question("GET", "/healthz")
 LOCKS = "/api/cluster/lock"
+BUSY, AGAIN_S = 503, 0.5
 LONG_MS = 600_000  # for a wait or a lease that shall not end
 
 
@@ -49,13 +50,21 @@ class Client:
     async def acquire(self, name: str, **asked: object) -> str:
         """Take a lock, and return its id."""
         document = {"name": name, "request": f"{self.number}.{next(self._requests)} {name}", **asked}
-        answer = await self.connection.ask(question("POST", LOCKS, json.dumps(document).encode()))
+        answer = await self._asked(question("POST", LOCKS, json.dumps(document).encode()), 200)
         lock_id: str = json.loads(answer.body)["id"]
         return lock_id
 
     async def release(self, name: str, lock_id: str) -> None:
         """Give it back."""
-        await self.connection.ask(question("DELETE", f"{LOCKS}?{urlencode({'name': name, 'id': lock_id})}"), 204)
+        await self._asked(question("DELETE", f"{LOCKS}?{urlencode({'name': name, 'id': lock_id})}"), 204)
+
+    async def _asked(self, asked: bytes, status: int) -> Answer:
+        """Ask, and again where the node is not ready for it, as our clients do: a busy machine may hold an election."""
+        answer = await self.connection.ask(asked, (status, BUSY))
+        while answer.status == BUSY:
+            await asyncio.sleep(AGAIN_S)
+            answer = await self.connection.ask(asked, (status, BUSY))
+        return answer
 
 
 # --- pairs --------------------------------------------------------------------------------------------------------------
