@@ -43,6 +43,7 @@ class Speaking:
         self.election = Election(port, self.seat, self.horizon, terms, dice, watcher)
         self.table = Locks(port, new_id=new_id, may_grant=lambda node, until: self.seat.is_ours, limits=limits)
         self.rebuilding: Rebuilding | None = None
+        self.rebuild_s = 0.0  # how long the last rebuild took
         self._port, self._cluster, self._me, self._held, self._terms = port, cluster, me, held, terms
 
     @property
@@ -65,6 +66,7 @@ class Speaking:
         await self.table.drop()
 
     async def _rebuild(self, rebuilding: Rebuilding, term: Term, generation: int) -> None:
+        began_at = self._port.now()
         try:
             locks = await rebuilding.gather(self._held.locks(), await self.table.granted())
         except TermOver:
@@ -72,7 +74,7 @@ class Speaking:
         # Nothing waits from here on: the term goes on, and the table has the generation that it had, or refuses.
         if await self.table.rebuild(generation, locks, epoch=term.epoch) is None:
             return
-        self.rebuilding = None
+        self.rebuilding, self.rebuild_s = None, self._port.now() - began_at
         log.info("table rebuilt from %d nodes, %d locks held", rebuilding.answered + 1, len(locks))
 
     # --- requests -------------------------------------------------------------------------------------------------------

@@ -65,6 +65,7 @@ class LockService:
             "waiting": ("Requests in line in this node's table.", speaking.table.waiting),
             "speaks": ("1 where this node grants locks.", float(speaking.is_trusted)),
             "epoch": ("The epoch of the speaker that this node knows.", node.known.epoch or 0),
+            "rebuild_seconds": ("How long the last rebuild of this node's table took.", speaking.rebuild_s),
             "granted": ("Grants to clients of this node since it began.", counts.granted),
             "renewed": ("Renewals by clients of this node since it began.", counts.renewed),
             "released": ("Releases by clients of this node since it began.", counts.released),

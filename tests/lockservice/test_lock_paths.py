@@ -287,6 +287,7 @@ def test_metrics_have_the_node_and_what_it_granted(ask: Ask, name: str) -> None:
     assert {each: value(each) - was for each, was in before.items()} == dict.fromkeys(before, 1.0)
     assert held >= 1
     assert (value("speaks"), value("epoch"), value("waiting")) == (1.0, 1.0, 0.0)
+    assert 0 < value("rebuild_seconds") < 30
 
 
 def test_nothing_is_elsewhere(ask: Ask) -> None:
