@@ -262,7 +262,7 @@ class Engine:
             due_ns = self._work.line.due_ns
             if self._work.line.keeper is call and due_ns is not None:
                 patience_s = min(patience_s, max(0.0, (due_ns - self._clock.now_ns()) / SECOND_NS))
-        if await event.wait(patience_s):
+        if await event.wait(patience_s) and not call.done:
             event.clear()
 
     def _give_up(self, call: Call) -> None:

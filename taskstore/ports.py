@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -112,8 +111,10 @@ class _Signal:
         self._lock.acquire()
 
     def set(self) -> None:
-        with suppress(RuntimeError):  # it is set
+        try:  # noqa: SIM105 - suppress would cost more than all the rest
             self._lock.release()
+        except RuntimeError:  # it is set
+            pass
 
     def clear(self) -> None:
         self._lock.acquire(blocking=False)

@@ -92,8 +92,10 @@ async def test_a_claim_waits_for_several_groups(new_store: NewStore) -> None:
 
 async def test_time_makes_a_task_available_to_who_waits(new_store: NewStore) -> None:
     async with new_store() as store:
-        claims = [asyncio.ensure_future(store.claim(f"w{n}", "g", 10, wait_s=LONG_S)) for n in range(2)]
-        await waiting(store, 2)
+        claims = []
+        for n in range(2):
+            claims.append(asyncio.ensure_future(store.claim(f"w{n}", "g", 10, wait_s=LONG_S)))
+            await waiting(store, n + 1)
         await store.update("me", adds=[Add("g", b"later", after_s=0.15), Add("g", b"sooner", after_s=0.05)])
 
         first, second = await asyncio.wait_for(asyncio.gather(*claims), 5)
