@@ -72,6 +72,7 @@ class Bucket:
         self._closed = False
         self._cancellation = Cancellation(port, self, self._inbox, self._told)
         self._crowd, self._trip_s = 0, 0.0  # how many the last batch answered, and how long it took
+        # Free tokens are taken from here on, always: it keeps to those that it gave back itself, and leaves others theirs.
         self._place = ref.tokens.start + int(dice() * len(ref.tokens))
 
     async def ask(self, operation: Operation, deadline: float, stand_until: float | None = None) -> Answer:
@@ -331,9 +332,6 @@ class Bucket:
         self._crowd, self._trip_s = len(flight.calls) + len(flight.plan.served), self._port.now() - flight.began_at
         assert self._state is not None
         flight.plan.apply(self._state)
-        taken = [number for number, token in flight.plan.tokens.items() if token.holder is not None]
-        if taken:
-            self._place = taken[-1] + 1  # go on from there: fewer meet at one token
         for owner_id, granted in flight.plan.served:
             self._told.tell(granted, self._line.serve(owner_id, replace(granted, began_at=flight.began_at)))
         for call, (_, answer) in zip(flight.calls, flight.plan.after, strict=True):
