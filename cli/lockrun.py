@@ -18,6 +18,7 @@ from .watchdog import Watchdog
 
 LOOK_S = 0.1  # how soon a loss is seen that comes before the lease's end: somebody else has released the lock
 GROUP_LEFT_S = 0.02
+MARGIN_S = 0.2  # for the killing itself, and for our own delay
 
 
 class Grant(Protocol):
@@ -62,11 +63,11 @@ class LockRun:
         """Wait for the command's end."""
         with self._watched() as watchdog:
             while True:
-                watchdog.until(self._grant.trusted_until)
+                watchdog.until(self._ends_at)
                 self._look()
                 match self._child.next(self._pause_s()):
                     case Ended(code):
-                        self.lost = self.lost or self._grant.is_lost
+                        self.lost = self.lost or self._grant.is_lost or time.monotonic() >= self._ends_at
                         self._see_the_group_end()
                         return Ending(code, self.lost, self._child.ended_by_key(code))
                     case Signalled(number):
@@ -74,9 +75,14 @@ class LockRun:
                     case Stopped() if not self.lost:  # the lease does not wait: it may be lost when we go on
                         self._child.stop_too()
 
+    @property
+    def _ends_at(self) -> float:
+        """The moment at which nothing of the command may be left, unless the lock is renewed."""
+        return self._grant.trusted_until - MARGIN_S
+
     @contextmanager
     def _watched(self) -> Iterator[Watchdog]:
-        watchdog = Watchdog(self._child.pid, self._kill_after_s, self._grant.trusted_until)
+        watchdog = Watchdog(self._child.pid, self._kill_after_s, self._ends_at)
         try:
             yield watchdog
         finally:
@@ -84,7 +90,7 @@ class LockRun:
 
     def _look(self) -> None:
         """Ask the command to end when the lock is lost or about to be; kill it when it had its time."""
-        now, ends_at = time.monotonic(), self._grant.trusted_until
+        now, ends_at = time.monotonic(), self._ends_at
         if not self.lost and (self._grant.is_lost or now >= ends_at - self._kill_after_s):
             self.lost = True
             self._kill_at = min(ends_at, now + self._kill_after_s)  # nobody else is inside before the lease ends
@@ -94,7 +100,7 @@ class LockRun:
             self._child.signal(signal.SIGKILL)
 
     def _pause_s(self) -> float:
-        next_at = self._kill_at if self.lost else self._grant.trusted_until - self._kill_after_s
+        next_at = self._kill_at if self.lost else self._ends_at - self._kill_after_s
         return max(0.001, min(LOOK_S, next_at - time.monotonic()))
 
     def _see_the_group_end(self) -> None:
