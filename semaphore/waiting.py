@@ -75,8 +75,8 @@ class WaitingHere:
                 call.fail(error)
 
     def leave_soon(self, call: Call) -> None:
-        """Note that a caller's patience has ended."""
-        call.stand_until, call.deadline = float("inf"), self._port.now() + LEAVING_S
+        """Note that a caller's patience has ended: from now on it waits for the database, and not for ever."""
+        call.ticket, call.deadline = None, self._port.now() + LEAVING_S
         self._leaving.append(call)
 
     @property

@@ -11,6 +11,7 @@ from slotkeeper.database.simulated import Rows
 from slotkeeper.semaphore.errors import HoldUnknown
 from slotkeeper.semaphore.operations import Full, Granted, Released
 from slotkeeper.semaphore.rows import WAITER
+from slotkeeper.semaphore.waiting import LEAVING_S
 
 Opened = Callable[..., Stage]
 
@@ -279,6 +280,19 @@ def test_two_cancelled_callers_of_two_processes_leave_no_more_than_their_owner_c
     stage.answer(two.release(1))
 
     assert stage.holders == {}
+
+
+def test_seed_1000470_waiter_whose_place_nobody_can_take_back_is_told_so(opened: Opened) -> None:
+    stage = opened()
+    one = stage.actor("one")
+    stage.answer(one.acquire(1))
+    waiting = one.acquire(2, wait_s=1)
+    stage.passes(0.5)
+    one.network.commits.extend(["never"] * 1000)
+    one.release(1)
+
+    with pytest.raises(HoldUnknown):
+        stage.answer(waiting, within_s=1 + LEAVING_S + 1)
 
 
 def _without_ticket(ticket: int) -> Hidden:
