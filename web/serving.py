@@ -14,6 +14,7 @@ from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ..errors import SlotkeeperError
 from .stopping import Stopping
@@ -85,7 +86,7 @@ class Server(uvicorn.Server):
         options: dict[str, Any] = {"ssl_context_factory": self._secure} if certificate is not None else {}
         config = uvicorn.Config(
             app,
-            http="h11",
+            http=_protocol(),
             ws="none",
             loop="asyncio",
             lifespan="off",
@@ -155,6 +156,15 @@ class Server(uvicorn.Server):
     def _secure(self, config: uvicorn.Config, default: Callable[[], ssl.SSLContext]) -> ssl.SSLContext:
         assert self._context is not None
         return self._context
+
+
+def _protocol() -> type[asyncio.Protocol]:
+    """Return what reads HTTP: httptools where it is installed, which takes half the time; else h11."""
+    try:
+        from .quick import QuickProtocol
+    except ImportError:
+        return H11Protocol
+    return QuickProtocol
 
 
 def _no_passphrase() -> str:

@@ -103,10 +103,10 @@ async def test_a_web_page_cannot_use_a_service_without_token() -> None:
 async def test_metrics_count_by_route_and_no_name_makes_a_label() -> None:
     async with on_loop() as service:
         await service.http.post("/update", json=ADD)
-        for number in range(3):
+        for number, method in enumerate(("MKCOL", "OPTIONS", "PURGE")):
             await service.http.get(f"/group/name-{number}")
             await service.http.get(f"/nowhere/name-{number}")
-            await service.http.request(f"ODD{number}", "/groups")
+            await service.http.request(method, "/groups")
         waiting = asyncio.create_task(
             service.http.post("/claim", json={"clientid": 7, "group": "none", "duration": 1, "wait": 60_000})
         )
