@@ -14,6 +14,7 @@ from slotkeeper.taskstore.service import Limits
 
 SMALL = Limits(most_bytes=2_000, most_named=5, most_wait_s=1.5)
 ADD = {"clientid": 7, "adds": [{"group": "g"}]}
+ODD = ("PROPFIND", "MKCOL", "LOCK")  # of the methods that a server takes
 TOKEN = "correct-horse-battery-staple"
 
 
