@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from math import isnan
 from typing import Any
 
 from ...web.caller import Caller
 from ...web.failures import AnswerLost, CallerClosed, CallError, NotSent
-from ..errors import LockError, LockUnavailable, LockUnknown
+from ..errors import BadLockRequest, LockError, LockUnavailable, LockUnknown
 from ..lock import Lock, Request, lease
 from ..node.status import Status
 from ..wire import LockDocument, LockList, WaitingDocument
@@ -182,6 +183,8 @@ class _Acquiring:
 
     def __init__(self, core: Core, request: Request, timeout_s: float) -> None:
         self._core, self._request, self._timeout_s = core, request, timeout_s
+        if isnan(request.wait_s):
+            raise BadLockRequest("A wait is a number of seconds.")
         self._ends_at = core.now() + max(0.0, request.wait_s)
         self._is_open = False  # whether it may be granted by what was asked before
 

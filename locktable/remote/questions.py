@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isnan
 from typing import TypeVar
 
 import msgspec
@@ -26,6 +27,7 @@ from ..wire import MS, UNREACHABLE, AcquireDocument, LockProblemDocument, RenewD
 from .errors import BadLockAnswer, LockAccessDenied
 
 T = TypeVar("T")
+FOREVER_S = 1e9
 GATEWAY = (502, 504)  # said by who stands between, and does not know what became of it
 
 
@@ -114,7 +116,9 @@ def status() -> Question:
 
 
 def _ms(seconds: float) -> int:
-    return int(seconds * MS)
+    if isnan(seconds):
+        raise BadLockRequest("A lease and a wait are numbers of seconds.")
+    return int(max(-1.0, min(seconds, FOREVER_S)) * MS)
 
 
 def _error(said: LockProblemDocument, received: float, name: str, some_id: str) -> LockError:

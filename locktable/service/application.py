@@ -16,6 +16,7 @@ from .counts import Counts
 from .grants import Permit
 from .nodes import Nodes
 from .problems import response_of
+from .waits import Waits
 
 TITLE = "slotkeeper locks"
 PREFIX = "slotkeeper_locks"
@@ -25,8 +26,9 @@ class LockService:
     """A node behind HTTP. Whoever runs it starts the node, and ends both."""
 
     def __init__(self, node: Node, *, stopping: Stopping, tokens: Mapping[str, Permit] | None = None) -> None:
-        self.node, self.stopping, self.counts = node, stopping, Counts()
-        self._clients, self._nodes = Clients(node, stopping, self.counts), Nodes(node, stopping)
+        self.node, self.stopping, self.counts, self._waits = node, stopping, Counts(), Waits()
+        self._clients = Clients(node, stopping, self._waits, self.counts)
+        self._nodes = Nodes(node, stopping, self._waits)
         self._tokens = tokens or {}
 
     def application(self) -> ASGIApp:
@@ -55,7 +57,7 @@ class LockService:
 
     async def end_waits(self) -> None:
         """End what waits on without its client."""
-        await self._clients.waits.end()
+        await self._waits.end()
 
     def _numbers(self) -> dict[str, tuple[str, float]]:
         node, counts = self.node, self.counts

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import TypeVar
 
 import msgspec
 from starlette.requests import Request as HttpRequest
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
-from ...web.answers import answer
+from ...web.answers import JSON, PIECE, answer
 from ...web.application import Endpoint
 from ...web.reading import Gone, Intake
 from ...web.stopping import Stopping, while_wanted
@@ -16,7 +19,7 @@ from ...web.tokens import CALLER
 from ..errors import NoName, NotHeld
 from ..lock import Grant, Lock, Request
 from ..node import Node, NodeLeaving
-from ..wire import LOCKS, MS, AcquireDocument, LockDocument, LockList, RenewDocument, WaitingDocument, seconds
+from ..wire import LOCKS, MS, AcquireDocument, LockDocument, LockList, RenewDocument, WaitingDocument
 from .counts import Counts
 from .grants import EVERYBODY, Permit
 from .problems import forbidden, invalid_body
@@ -29,10 +32,9 @@ MOST_BYTES = 64 << 10
 class Clients:
     """The endpoints of `/api/cluster/lock`."""
 
-    def __init__(self, node: Node, stopping: Stopping, counts: Counts) -> None:
-        self._node, self._stopping, self._counts = node, stopping, counts
+    def __init__(self, node: Node, stopping: Stopping, waits: Waits, counts: Counts) -> None:
+        self._node, self._stopping, self._waits, self._counts = node, stopping, waits, counts
         self._intake = Intake(MOST_BYTES)
-        self.waits = Waits(node.acquire)
 
     def endpoints(self) -> list[Endpoint]:
         """Return the endpoints."""
@@ -96,7 +98,9 @@ class Clients:
             return await self._node.acquire(request)
         if self._stopping:
             raise NodeLeaving
-        slice_s = None if slice_ms is None or not request.request else seconds(slice_ms, "")
+        slice_s = None if slice_ms is None or not request.request else max(0, slice_ms) / MS
+        if slice_s is not None:
+            request = replace(request, wait_s=min(request.wait_s, slice_s + KEEP_S))
         work = self._finished(request, slice_s)
         finished = await while_wanted(http, self._stopping, work)
         if finished is None:
@@ -104,7 +108,8 @@ class Clients:
         return finished[0]
 
     async def _finished(self, request: Request, slice_s: float | None) -> tuple[Grant | None]:
-        return (await self.waits.granted(request, slice_s),)
+        work = self._node.acquire(request)
+        return (await self._waits.outcome(work, keep=bool(request.request), slice_s=slice_s),)
 
     async def _read(self, http: HttpRequest, kind: type[T]) -> T:
         body = await self._intake.body(http)
@@ -132,5 +137,17 @@ def check(permit: Permit, name: str) -> None:
 
 
 def listed(locks: list[Lock], permit: Permit, now: float) -> Response:
-    """Answer with those of some locks that a permit grants."""
-    return answer(LockList(items=[LockDocument.of(lock, now) for lock in locks if permit.allows(lock.name)]))
+    """Answer with those of some locks that a permit grants. A long list leaves in pieces, and does not hold the loop up."""
+    shown = [lock for lock in locks if permit.allows(lock.name)]
+    if len(shown) <= PIECE:
+        return answer(LockList(items=[LockDocument.of(lock, now) for lock in shown]))
+    return StreamingResponse(_pieces(shown, now), media_type=JSON)
+
+
+async def _pieces(locks: list[Lock], now: float) -> AsyncIterator[bytes]:
+    head, tail = msgspec.json.encode(LockList(items=[])).split(b"[]")
+    for start in range(0, len(locks), PIECE):
+        piece = msgspec.json.encode([LockDocument.of(lock, now) for lock in locks[start : start + PIECE]])
+        yield (b"," if start else head + b"[") + piece[1:-1]
+        await asyncio.sleep(0)
+    yield b"]" + tail

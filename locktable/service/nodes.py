@@ -18,6 +18,7 @@ from ..node.messages import Acquire, Forget, Item, Listed, ListNode, Refusal
 from ..wire import NODE_LOCKS, PEER, STATUS, LockList
 from .clients import check, listed, permit_of
 from .problems import forbidden, invalid_body, no_such_node
+from .waits import Waits
 
 MOST_BYTES = 64 << 20  # what a node may tell of all that its clients hold
 
@@ -25,8 +26,8 @@ MOST_BYTES = 64 << 20  # what a node may tell of all that its clients hold
 class Nodes:
     """The endpoints of `/api/node`, `/api/status` and `/api/peer`."""
 
-    def __init__(self, node: Node, stopping: Stopping) -> None:
-        self._node, self._stopping, self._intake = node, stopping, Intake(MOST_BYTES)
+    def __init__(self, node: Node, stopping: Stopping, waits: Waits) -> None:
+        self._node, self._stopping, self._waits, self._intake = node, stopping, waits, Intake(MOST_BYTES)
         self._messages: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
 
     def endpoints(self) -> list[Endpoint]:
@@ -63,13 +64,16 @@ class Nodes:
         return answer(await self._node.status())
 
     async def said(self, http: HttpRequest) -> Response:
-        """Answer another node. One that has left waits for nothing any more."""
+        """Answer another node. A request of one that has left keeps its place for a moment: its client asks elsewhere."""
         if not permit_of(http).is_peer:
             raise forbidden("This is for the other nodes of the cluster, which have a token of their own.")
         message = self._read(await self._intake.body(http))
         if not isinstance(message, Acquire) or message.request.wait_s <= 0:
             return answer(await self._node.answer(message))
-        said = None if self._stopping else await while_wanted(http, self._stopping, self._node.answer(message))
+        if self._stopping:
+            return answer(Refusal.of(NodeLeaving(), self._node.port.now()))
+        work = self._waits.outcome(self._node.answer(message), keep=bool(message.request.request))
+        said = await while_wanted(http, self._stopping, work)
         return answer(said or Refusal.of(NodeLeaving(), self._node.port.now()))
 
     def _read(self, body: bytes) -> Message:

@@ -175,6 +175,20 @@ def test_each_refusal_is_an_error_of_its_own(world: World, answer: Answer, error
     assert told in str(caught.value)
 
 
+def test_leases_and_waits_without_end_are_sent_as_long_ones(world: World) -> None:
+    acquired(core(world, (granted(),)), wait_s=float("inf"), lease_s=float("inf"))
+
+    assert world.asked[0][2]["wait_ms"] == world.asked[0][2]["lease_ms"] == 10**12
+
+
+@pytest.mark.parametrize("times", [{"wait_s": float("nan")}, {"lease_s": float("nan")}])
+def test_what_is_no_number_is_not_sent(world: World, times: dict[str, float]) -> None:
+    with pytest.raises(BadLockRequest):
+        acquired(core(world, (granted(),)), **times)
+
+    assert world.asked == []
+
+
 def test_a_held_lock_comes_with_its_holder(world: World) -> None:
     with pytest.raises(LockHeld) as caught:
         acquired(core(world, (HELD,)))

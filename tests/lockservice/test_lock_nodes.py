@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from eventually import until
 from locknodes import RunningNode, client_of, new_database, running_node, running_nodes
 
 from slotkeeper.locktable import LockHeld
+from slotkeeper.web.answers import PIECE
 
 LOCK = "/api/cluster/lock"
 
@@ -73,6 +75,17 @@ def test_who_waits_through_one_node_gets_what_is_released_through_another(
     assert granted.json()["fence"] > lock["fence"]
 
 
+def test_a_long_list_comes_as_a_whole(three: list[RunningNode], http: httpx2.Client, name: str) -> None:
+    names = sorted(f"{name}/{number}" for number in range(PIECE + 2))
+    for each in names:
+        assert http.post(f"{three[0].url}{LOCK}", json={"name": each, "lease": "1m"}).status_code == 200
+
+    for node in three[:2]:
+        listed = http.get(f"{node.url}{LOCK}").json()
+        assert listed["kind"] == "ClusterLockList"
+        assert [each["name"] for each in listed["items"] if each["name"] in set(names)] == names
+
+
 def test_all_nodes_are_ready_and_know_the_speaker(three: list[RunningNode], http: httpx2.Client) -> None:
     for node in three:
         assert http.get(f"{node.url}/readyz").status_code == 200
@@ -95,6 +108,25 @@ def test_a_speaker_that_stops_hands_over_and_no_holder_loses_its_lock(tmp_path: 
             client.acquire("kept")
         assert client.acquire("new").fence > hold.fence
         assert hold.release()
+
+
+def test_a_place_in_line_outlives_the_node_through_which_it_was_asked_for(tmp_path: Path) -> None:
+    database = new_database(tmp_path)
+    with running_nodes(database) as nodes, client_of(nodes[2], nodes[1]) as client, client_of(nodes[0]) as direct:
+        first, got = direct.acquire("a"), list[str]()
+        waiter = threading.Thread(target=lambda: got.append(client.acquire("a", holder="first", wait_s=60).holder))
+        waiter.start()
+        until(lambda: nodes[0].node.speaking.table.waiting == 1)
+        behind = threading.Thread(target=lambda: got.append(direct.acquire("a", lease_s=1, wait_s=60).holder))
+        behind.start()
+        until(lambda: nodes[0].node.speaking.table.waiting == 2)
+        nodes[2].stop()
+        direct.release(first)
+        waiter.join()
+        direct.release("a", direct.locks()[0].id)
+        behind.join()
+
+    assert got == ["first", ""]
 
 
 def test_a_node_without_a_speaker_grants_nothing(tmp_path: Path, http: httpx2.Client) -> None:

@@ -13,7 +13,7 @@ import pytest
 from eventually import until
 from locknodes import RunningNode, new_database, running_node
 
-from slotkeeper.locktable import Grant, Request
+from slotkeeper.locktable import Grant
 from slotkeeper.locktable.service import waits
 from slotkeeper.locktable.service.waits import Waits
 
@@ -86,13 +86,13 @@ def test_a_node_that_stops_ends_waits_with_503(tmp_path: Path) -> None:
     assert "stopping" in answer.json()["detail"]
 
 
-def test_a_wait_is_told_what_the_table_says() -> None:
-    async def refused(request: Request) -> Grant:
-        raise LookupError(request.name)
+def test_who_waits_is_told_what_comes_of_it() -> None:
+    async def refused() -> Grant:
+        raise LookupError("a")
 
     async def main() -> None:
         with pytest.raises(LookupError, match="a"):
-            await Waits(refused).granted(Request("a", wait_s=5, request="r"), 1.0)
+            await Waits().outcome(refused(), keep=True, slice_s=1.0)
 
     asyncio.run(main())
 
@@ -100,20 +100,23 @@ def test_a_wait_is_told_what_the_table_says() -> None:
 def test_the_end_ends_all_that_wait_on() -> None:
     ended: list[str] = []
 
-    async def never(request: Request) -> Grant:
+    async def never(name: str) -> None:
         try:
             await asyncio.get_running_loop().create_future()
         finally:
-            ended.append(request.name)
-        raise AssertionError
+            ended.append(name)
 
     async def main() -> None:
-        waiting = Waits(never)
-        for name in ("a", "b"):
-            assert await waiting.granted(Request(name, wait_s=5, request="r"), 0.01) is None
-        assert len(waiting) == 2
+        waiting = Waits()
+        assert await waiting.outcome(never("a"), keep=True, slice_s=0.01) is None
+        cancelled = [asyncio.ensure_future(waiting.outcome(never(name), keep=name == "b")) for name in ("b", "c")]
+        await asyncio.sleep(0)
+        for task in cancelled:
+            task.cancel()
+        await asyncio.wait(cancelled)
+        assert (len(waiting), ended) == (2, ["c"])
         await waiting.end()
         assert len(waiting) == 0
 
     asyncio.run(main())
-    assert sorted(ended) == ["a", "b"]
+    assert sorted(ended) == ["a", "b", "c"]
