@@ -20,6 +20,7 @@ from slotkeeper.locktable.node import Answer, Background, Message, Node, Terms, 
 T = TypeVar("T")
 BEGAN_MS = 1_700_000_000_000
 LONG_S = 3_600.0
+Hold = float | Callable[[], bool]  # for so long, or until that is so
 
 
 class Ended:
@@ -52,6 +53,7 @@ class Network(Straight):
         self.is_away = False
         self.instead: Callable[[Batch, SimulatedPending[Outcome]], bool] = lambda batch, pending: False
         self.commits: list[Batch] = []
+        self.serial_reads: list[tuple[Table, tuple[Slice, ...]]] = []
 
     def commit(self, batch: Batch, pending: SimulatedPending[Outcome]) -> None:
         """See Straight."""
@@ -70,6 +72,8 @@ class Network(Straight):
         pending: SimulatedPending[list[Row]],
     ) -> None:
         """See Straight."""
+        if serial:
+            self.serial_reads.append((table, slices))
         if self.is_away:
             pending.fail(Unavailable())
         else:
@@ -121,7 +125,9 @@ class Cluster:
         self.silent: set[str] = set()  # they hear, and their answers are lost
         self.paused: dict[str, float] = {}
         self.said: list[tuple[str, str, Message]] = []
-        self.holds: Callable[[str, str, Message], float] = lambda source, target, message: 0.0
+        self.holds: Callable[[str, str, Message], Hold] = lambda source, target, message: (
+            0.0
+        )  # an answer on its way back
         self._ids, self._dice = count(1), random.Random(7)
         self._errors: list[BaseException] = []
 
@@ -131,10 +137,10 @@ class Cluster:
         """Start nodes, each with a memory of its own."""
         for name in names:
             self.ports[name] = NodePort(self, name)
+            self.ports[name].network.is_away = not reaching_the_database
             self.nodes[name] = Node(
                 name,
                 "c",
-            self.ports[name].network.is_away = not reaching_the_database
                 name,
                 self.ports[name],
                 new_id=lambda: f"id-{next(self._ids)}",
@@ -240,15 +246,18 @@ class Cluster:
             pending.fail(Unreachable(target, "nobody is there"))
             return
         heard = msgspec.json.decode(msgspec.json.encode(message), type=Message)
-        hold_s = self.holds(source, target, message)
-        self.scheduler.spawn(self._heard(target, self.nodes[target], heard, pending, hold_s), "heard", target)
+        hold = self.holds(source, target, message)
+        self.scheduler.spawn(self._heard(target, self.nodes[target], heard, pending, hold), "heard", target)
 
     async def _heard(
-        self, target: str, node: Node, message: Message, pending: SimulatedPending[Answer], hold_s: float
+        self, target: str, node: Node, message: Message, pending: SimulatedPending[Answer], hold: Hold
     ) -> None:
         answer = await node.answer(message)
-        if hold_s:
-            await self.ports[target].sleep(hold_s)
+        if not callable(hold):
+            await self.ports[target].sleep(hold)
+        else:
+            while not hold():
+                await self.ports[target].sleep(0.01)
         if target not in self.silent:
             pending.answer(msgspec.json.decode(msgspec.json.encode(answer), type=Answer))
 

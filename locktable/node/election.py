@@ -101,8 +101,9 @@ class Election:
 
     async def _stand(self) -> None:
         self._watcher.saw(await self._seat.look())
-        if self._seat.is_free and not self._is_ending and await self._seat.take():
-            self._watcher.saw(self._seat.seen)
+        if self._seat.is_free and not self._is_ending:
+            is_ours = await self._seat.take()
+            self._watcher.saw(self._seat.seen if is_ours else await self._seat.look())  # who was faster?
 
     async def _speak(self, term: Term) -> None:
         log.info("speaking for the cluster, epoch %d", term.epoch)

@@ -111,11 +111,11 @@ class Horizon:
         return instance in self._left and instance not in self._leaving
 
     def rides(self, now: float, most: int) -> Rides:
-        """Return what is to be written, the urgent first. Rows go last: what covers their leases is written by then."""
+        """Return what is to be written, the urgent first. Rows go with or after what covers their leases."""
         due = sorted((r for r in self._reaches.values() if self._is_due(r)), key=lambda reach: not reach.is_short)
         lasting = {reach.peer.instance: self._ttl_s(reach, now) for reach in due[:most]}
         writes = [horizon_row(self._reaches[instance].peer, ttl_s) for instance, ttl_s in lasting.items()]
-        gone = sorted(self._leaving)[: most - len(writes)] if len(due) == len(writes) else []
+        gone = sorted(self._leaving)[: most - len(writes)]
         noted = {instance: now + self._terms.surely(ttl_s) for instance, ttl_s in lasting.items()}
         return Rides((*writes, *(delete(horizon_key(each)) for each in gone)), noted, frozenset(gone))
 

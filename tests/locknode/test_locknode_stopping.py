@@ -8,7 +8,7 @@ from lockcluster import Cluster, want
 from slotkeeper.database import Slice
 from slotkeeper.locktable import Grant, LockHeld, LockUnavailable
 from slotkeeper.locktable.node import NodeLeaving
-from slotkeeper.locktable.node.messages import Done, Leave, Refusal, Told
+from slotkeeper.locktable.node.messages import Done, Leave, Refusal, Renew, Told
 from slotkeeper.locktable.node.rows import CLUSTERS, HORIZON_ROWS, NODES
 
 
@@ -196,3 +196,18 @@ def test_stopping_twice_or_before_the_start_does_nothing(cluster: Cluster) -> No
     for _ in range(2):
         cluster.ended(cluster.begin(other.stop(), group=other.me.node))
     assert not other.takes_requests
+
+
+def test_no_renewal_is_handed_out_once_the_lock_was_left(cluster: Cluster) -> None:
+    """The speaker's own row covers the lock as it was left, not as it was renewed through a node that is gone."""
+    speaker, (leaving, _) = cluster.granting(), cluster.others()
+    grant: Grant = cluster.done(leaving.acquire(want("x", lease_s=10)))
+    cluster.holds = lambda source, target, message: 2.0 if isinstance(message, Renew) else 0.0
+    late = cluster.begin(leaving.renew("x", grant.lock.id, 600), group=leaving.me.node)
+    cluster.run(0.5)
+
+    cluster.ended(cluster.begin(leaving.stop(), group=leaving.me.node))
+
+    with pytest.raises(NodeLeaving):
+        cluster.ended(late)
+    assert rows(cluster) == {speaker.me.instance}
