@@ -93,31 +93,37 @@ class _Planner:
     # --- giving back, renewing, leaving the line ---------------------------------------------------------------------
 
     def _settle_old(self, index: int, ask: Ask) -> None:
-        operation, state = ask.operation, self._state
+        operation, number = ask.operation, self._state.held.get(ask.operation.owner_id)
         if isinstance(operation, Cancel):
-            self._cancel(index, ask, operation, state.waiting.get(operation.owner_id))
-            return
-        number = state.held.get(operation.owner_id)
-        if number is None and isinstance(operation, Release) and self._is_left_behind(operation.owner_id):
-            self._touch(operation.owner_id)
-            self._line.leave(state.line[state.waiting[operation.owner_id]])
-            self._plan.after.append((index, NotHeld()))
+            self._cancel(index, ask, operation, self._state.waiting.get(operation.owner_id))
         elif number is None:
-            gone = Released(None) if isinstance(operation, Release) and ask.unsure else NotHeld()
-            self._no(index, ask, gone)
-        elif (fence := state.tokens[number].version or 0) != (getattr(operation, "fence", None) or fence):
+            self._not_held(index, ask)
+        elif (fence := self._state.tokens[number].version or 0) != (getattr(operation, "fence", None) or fence):
             self._no(index, ask, Stale(number, fence))
-        elif isinstance(operation, Release) and operation.untold and self._hold(number) not in self._setting.ours:
-            self._no(index, ask, NotHeld())  # another process has told somebody of it
         elif isinstance(operation, Release):
-            self._touch(operation.owner_id)
-            self._untold |= {number} if operation.untold else set()
-            self._released.append((number, operation.owner_id))
-            self._plan.writes.append(delete(owner_key(operation.owner_id)))
-            self._plan.after.append((index, Released(number)))
+            self._release(index, ask, operation, number)
         elif isinstance(operation, Renew):
             self._hold_anew(number, operation, kept(self._setting.mark))
             self._plan.after.append((index, Renewed(number, fence)))
+
+    def _not_held(self, index: int, ask: Ask) -> None:
+        owner_id, is_release = ask.operation.owner_id, isinstance(ask.operation, Release)
+        if is_release and self._is_left_behind(owner_id):
+            self._touch(owner_id)
+            self._line.leave(self._state.line[self._state.waiting[owner_id]])
+            self._plan.after.append((index, NotHeld()))
+        else:
+            self._no(index, ask, Released(None) if is_release and ask.unsure else NotHeld())
+
+    def _release(self, index: int, ask: Ask, operation: Release, number: int) -> None:
+        if operation.untold and self._hold(number) not in self._setting.ours:
+            self._no(index, ask, NotHeld())  # another process has told somebody of it
+            return
+        self._touch(operation.owner_id)
+        self._untold |= {number} if operation.untold else set()
+        self._released.append((number, operation.owner_id))
+        self._plan.writes.append(delete(owner_key(operation.owner_id)))
+        self._plan.after.append((index, Released(number)))
 
     def _is_left_behind(self, owner_id: str) -> bool:
         """Tell whether an owner's place is one of this process that nobody waits in any more."""
