@@ -15,6 +15,7 @@ import pytest
 from commandline import PATIENCE_S, Ran, Run
 from eventually import until
 from locknodes import RunningNode, client_of, new_database, running_node
+from terminals import CTRL_C, shell
 
 from slotkeeper.cli.lockservice import DEFAULT_URL
 from slotkeeper.locktable.remote import URL, LockClient
@@ -315,6 +316,23 @@ def test_a_lock_that_cannot_be_given_back_is_told_and_the_code_stays(started: St
 
     assert ran.code == 7
     assert "comes free with its lease" in ran.err
+
+
+def test_ctrl_c_on_a_terminal_ends_the_command_gives_the_lock_back_and_ends_the_script(
+    node: RunningNode, client: LockClient
+) -> None:
+    ours = f"{sys.executable} -m slotkeeper lock run --url {node.url} job"
+    with shell(["-c", f"{ours} -- sh -c 'read word; echo got $word; read more'; echo went on"]) as terminal:
+        terminal.press("hello\n")
+        terminal.read("got hello")
+        assert len(client.locks()) == 1
+        terminal.press(CTRL_C)
+        terminal.read()
+
+    assert client.locks() == []
+    assert "went on" not in terminal.seen
+    assert terminal.status is not None
+    assert os.WTERMSIG(terminal.status) == signal.SIGINT
 
 
 # --- serve ----------------------------------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import signal
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 from eventually import until
 from lockrunner import CHILD, runner
+from terminals import CTRL_C, CTRL_Z, shell
 
 from slotkeeper.cli.child import CommandNotExecutable, CommandNotFound, started
 
@@ -218,37 +218,34 @@ def test_a_command_that_fails_to_start_leaves_nothing_behind(how: str, said: str
     assert err.startswith(said)
 
 
+RUN = " ".join([sys.executable, "-m", "lockrunner", "renewed", "5"])
+
+
 def test_on_a_terminal_the_command_gets_the_keys_and_a_script_around_us_the_end() -> None:
     """A shell script on a terminal runs us and would go on: Ctrl-C ends the command, then the script too."""
-    ours = " ".join([sys.executable, "-m", "lockrunner", "renewed", "5"])
-    script = f"{ours} sh -c 'read word; echo got $word; read more'; echo went on"
-    pid, terminal = pty.fork()
-    if pid == 0:  # pragma: no cover - the other process
-        os.chdir(Path(__file__).parents[1])
-        os.execvp("bash", ["bash", "-c", script])
-    try:
-        os.write(terminal, b"hello\n")
-        seen = read_until(terminal, "got hello")
-        os.write(terminal, b"\x03")
-        seen += read_until(terminal, None)
-    finally:
-        os.close(terminal)
-        _, status = os.waitpid(pid, 0)
+    script = f"{RUN} sh -c 'read word; echo got $word; read more'; echo went on"
+    with shell(["-c", script]) as terminal:
+        terminal.press("hello\n")
+        terminal.read("got hello")
+        terminal.press(CTRL_C)
+        terminal.read()
 
-    assert '"code": 130' in seen
-    assert "went on" not in seen
-    assert os.WTERMSIG(status) == signal.SIGINT
+    assert '"code": 130' in terminal.seen
+    assert "went on" not in terminal.seen
+    assert terminal.status is not None
+    assert os.WTERMSIG(terminal.status) == signal.SIGINT
 
 
-def read_until(terminal: int, text: str | None) -> str:
-    """Read from a terminal until a text comes, or the end."""
-    seen = ""
-    while text is None or text not in seen:
-        try:
-            read = os.read(terminal, 1024)
-        except OSError:  # all have left the terminal
-            break
-        if not read:
-            break
-        seen += read.decode()
-    return seen
+def test_ctrl_z_stops_us_with_the_command_and_fg_has_both_go_on() -> None:
+    with shell(["-i"], {**os.environ, "PS1": "$ "}) as terminal:
+        terminal.press(f"{RUN} sh -c 'echo rea''dy; read word; echo got-$word'\n")
+        terminal.read("ready")
+        terminal.press(CTRL_Z)
+        terminal.read("Stopped")
+        terminal.press("fg\n")
+        terminal.read("lockrunner")
+        terminal.press("hello\n")
+        terminal.read("got-hello")
+        terminal.read('"code": 0')
+        terminal.press("exit\n")
+        terminal.read()

@@ -100,11 +100,12 @@ def test_who_waits_is_told_what_comes_of_it() -> None:
 def test_the_end_ends_all_that_wait_on() -> None:
     ended: list[str] = []
 
-    async def never(name: str) -> None:
+    async def never(name: str) -> str:
         try:
             await asyncio.get_running_loop().create_future()
         finally:
             ended.append(name)
+        return name
 
     async def main() -> None:
         waiting = Waits()
