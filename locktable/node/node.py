@@ -294,6 +294,7 @@ class Node:
         return await self.speaking.renew(name, lock_id, lease_s, asker)
 
     async def _released(self, item: Item) -> None:
+        self._let_go(item)  # it may have come through us first, and through another node since
         lock = await self.speaking.release(item.name, item.id, item.request)
         self._spread.tell(Item(lock.name, lock.id, item.request))
 

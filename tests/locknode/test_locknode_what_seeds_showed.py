@@ -31,5 +31,18 @@ def test_seed_100604_nodes_that_begin_together_know_one_another_soon(cluster: Cl
     assert [_known(node) >= {"a", "b", "c"} for node in nodes] == [True] * 3
 
 
+def test_seed_6107_speaker_forgets_a_lock_of_its_own_that_was_released_through_another_node(cluster: Cluster) -> None:
+    speaker, other = cluster.granting(), cluster.others()[0]
+    lock = cluster.done(speaker.acquire(want("x", lease_s=300, request="r"))).lock
+    cluster.done(other.renew("x", lock.id, 300))
+
+    cluster.done(other.release("x", request="r"))
+
+    assert speaker.held.locks() == []
+    cluster.ports[speaker.me.node].network.is_away = True
+    cluster.until(lambda: cluster.speaker() not in (None, speaker))
+    assert cluster.done(cluster.granting().acquire(want("x"))).lock.id != lock.id
+
+
 def _known(node: Node) -> set[str]:
     return {peer.node for peer in node.members.peers}
