@@ -128,9 +128,10 @@ class Service:
 
     def _route(self, endpoint: Endpoint) -> Route:
         """Return a framework's route. It tells the metrics its name, and answers even when it is cut off."""
+        template = endpoint.template
 
         async def run(request: Request) -> Response:
-            request.scope[measuring.ROUTE] = endpoint.template
+            request.scope[measuring.ROUTE] = template
             try:
                 return await endpoint.handle(request)
             except asyncio.CancelledError:

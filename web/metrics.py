@@ -30,7 +30,10 @@ class Metrics:
             buckets=BUCKETS_S,
             registry=self.registry,
         )
-        self._under_way = Gauge(f"{prefix}_requests_under_way", "Requests being answered.", registry=self.registry)
+        self._counted: dict[tuple[str, str, int], Histogram] = {}  # looking for a label takes longer than counting
+        self._under_way = 0
+        under_way = Gauge(f"{prefix}_requests_under_way", "Requests being answered.", registry=self.registry)
+        under_way.set_function(lambda: self._under_way)
 
     def measured(self, app: ASGIApp) -> ASGIApp:
         """Return an application that is measured. It sets the scope's ROUTE, or is counted as `other`."""
@@ -46,11 +49,12 @@ class Metrics:
                 status = message.get("status", status)
                 await send(message)
 
-            with self._under_way.track_inprogress():
-                try:
-                    await app(scope, receive, watching)
-                finally:
-                    self._count(scope, status, time.perf_counter() - began)
+            self._under_way += 1
+            try:
+                await app(scope, receive, watching)
+            finally:
+                self._under_way -= 1
+                self._count(scope, status, time.perf_counter() - began)
 
         return run
 
@@ -64,7 +68,11 @@ class Metrics:
 
     def _count(self, scope: Scope, status: int, took_s: float) -> None:
         method = scope["method"] if scope["method"] in METHODS else OTHER
-        self._seconds.labels(method, scope.get(ROUTE, OTHER), str(status)).observe(took_s)
+        route: str = scope.get(ROUTE, OTHER)
+        counted = self._counted.get((method, route, status))
+        if counted is None:
+            counted = self._counted[method, route, status] = self._seconds.labels(method, route, str(status))
+        counted.observe(took_s)
 
 
 class _Looked(Collector):

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 
 from .problem import Problem
 
@@ -35,13 +35,15 @@ class Intake:
         except TimeoutError:
             text = f"The body did not come within {self.patience_s:g} s."
             raise Problem(408, "body-too-slow", text, {"connection": "close"}) from None
-        except ClientDisconnect:
-            raise Gone from None
 
     async def _read(self, request: Request) -> bytes:
         """Read all of it: whoever still sends when the connection ends does not see the answer. In vain, up to a bound."""
-        body, size = bytearray(), 0
-        async for piece in request.stream():
+        body, size, goes_on = bytearray(), 0, True
+        while goes_on:
+            message = await request.receive()
+            if message["type"] == "http.disconnect":
+                raise Gone
+            piece, goes_on = message.get("body", b""), message.get("more_body", False)
             size += len(piece)
             if size <= self.most_bytes:
                 body += piece
