@@ -51,12 +51,19 @@ def test_kill_9_of_the_speaker_under_load(nodes: list[NodeProcess], through: str
     """Clients of the nodes that stay wait for an election. Leases that the dead one's clients have are waited for, too."""
     speaker = speaker_of(nodes)
     asked, bound_s = (nodes, LEASE_S + 2 + 2 + AHEAD_S) if through == "all" else (others(nodes, speaker), LEASE_S + 2)
-    with Load([each.url for each in asked], NAMES) as load:
+    staying = [each.url for each in others(nodes, speaker)]
+    with (
+        LockClient(staying) as client,
+        client.hold("kept", lease_s=20) as hold,
+        Load([each.url for each in asked], NAMES) as load,
+    ):
         until(lambda: len(load.stays) > 30, bound_s=BOUND_S)
         speaker.kill()
         killed = time.monotonic()
         granted_before = len(load.stays)
         until(lambda: len(load.granted_since(killed)) > 30, bound_s=BOUND_S)
+        until(lambda: hold.trusted_until > killed + 20, bound_s=BOUND_S)  # renewed, and not by the dead one
+        assert not hold.is_lost
     load.check()
 
     first = min(stay.began for stay in load.granted_since(killed + 0.5))
