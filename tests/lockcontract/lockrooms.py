@@ -7,13 +7,15 @@ from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, c
 from dataclasses import dataclass
 from pathlib import Path
 
+from lockcontract.loops import on_a_loop
 from locknodes import client_of, new_database, running_node, running_nodes
 
 from slotkeeper import schema
 from slotkeeper.database import open_store
 from slotkeeper.locktable import DEFAULT_LEASE_S, Lock, Locker, LockHold, Request, Table
-from slotkeeper.locktable.direct import DirectLocks
+from slotkeeper.locktable.direct import AsyncDirectLocks, DirectLocks
 from slotkeeper.locktable.keeper import LockKeeper
+from slotkeeper.locktable.remote import AsyncLockClient
 
 
 @dataclass(frozen=True)
@@ -116,12 +118,31 @@ def direct_room(database: str) -> Iterator[LockRoom]:
         yield LockRoom(ann, bob, short_s=2.0, slack_s=1.5)
 
 
+@contextmanager
+def loop_of_three_nodes_room(database: str) -> Iterator[LockRoom]:
+    """Three nodes, asked through the two that do not speak, by asyncio's face."""
+    with (
+        running_nodes(database, cluster="three for a loop") as nodes,
+        on_a_loop(*(AsyncLockClient(node.url) for node in nodes[1:])) as (ann, bob),
+    ):
+        yield LockRoom(ann, bob)
+
+
+@contextmanager
+def loop_of_direct_room(database: str) -> Iterator[LockRoom]:
+    """No service at all, and asyncio's face."""
+    with on_a_loop(*(AsyncDirectLocks(database, cluster="loop", node="n1") for _ in range(2))) as (ann, bob):
+        yield LockRoom(ann, bob, short_s=2.0, slack_s=1.5)
+
+
 Opened = Callable[[str], AbstractContextManager[LockRoom]]
 ROOMS: dict[str, Opened] = {
     "table": table_room,
     "one node": one_node_room,
     "three nodes": three_nodes_room,
     "direct": direct_room,
+    "three nodes by asyncio": loop_of_three_nodes_room,
+    "direct by asyncio": loop_of_direct_room,
 }
 
 
