@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 
 from ...database import DatabaseError, Slice
-from ..errors import LockError
+from ..errors import LockError, NotHeld
 from ..leases import by_id
 from ..lock import Lock, Moment, lease
 from .errors import Outdated
@@ -43,6 +43,7 @@ class Rebuilding:
         self.answered = 0
         self._held: dict[tuple[str, str], Lock] = {}
         self._granted: dict[tuple[str, str], Lock] = {}
+        self._newest: dict[str, int] = {}  # the latest fence of each name that somebody holds
         self._port, self._cluster, self._me, self._terms = port, cluster, me, terms
         self._seat, self._term, self._horizon = seat, term, horizon
 
@@ -63,14 +64,18 @@ class Rebuilding:
         return self.held_up_by is not None and peer.instance not in self.held_up_by
 
     def renew(self, name: str, lock_id: str, lease_s: float, node: str, at: Moment) -> Lock | None:
-        """Count a lease anew that has been told of. None: no such lock has been, so far."""
-        key = name, lock_id
-        for locks in (self._held, self._granted):
-            lock = locks.get(key)
-            if lock is not None and not lock.has_lapsed(at.now):
-                locks[key] = lock.through(node).lasting(lease(lease_s), at)
-                return locks[key]
-        return None
+        """Count a lease anew that has been told of. None: no such lock has been, so far.
+
+        Raises NotHeld where a later grant of the name was told: somebody has released the lock behind its holder's back.
+        """
+        lock = self._held.get((name, lock_id)) or self._granted.get((name, lock_id))
+        if lock is None or lock.has_lapsed(at.now):
+            return None
+        if self._newest.get(name, lock.fence) > lock.fence:
+            raise NotHeld(name, lock_id)
+        # Whoever renews it holds it, though its node may have lost the memory of that.
+        renewed = self._held[name, lock_id] = lock.through(node).lasting(lease(lease_s), at)
+        return renewed
 
     def forget(self, name: str, *, lock_id: str = "", request: str = "") -> None:
         """Leave out a lock that was released meanwhile."""
@@ -143,6 +148,8 @@ class Rebuilding:
             return False
 
     def _add(self, held: list[Lock], granted: list[Lock]) -> None:
+        for lock in held:
+            self._newest[lock.name] = max(lock.fence, self._newest.get(lock.name, 0))
         for locks, told in ((self._held, held), (self._granted, granted)):
             for lock in told:
                 before = locks.get(by_id(lock))

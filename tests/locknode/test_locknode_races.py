@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from lockcluster import Cluster, want
 
-from slotkeeper.locktable import Grant, LockHeld, LockUnavailable
+from slotkeeper.locktable import Grant, LockHeld, LockUnavailable, NotHeld
 from slotkeeper.locktable.node import Node
 from slotkeeper.locktable.node.messages import Forget, Item, Rebuild, Release
 
@@ -231,3 +231,44 @@ def test_a_grant_handed_out_to_nobody_does_not_cost_the_holder_its_lock(cluster:
     after = deposed(cluster, speaker)
 
     assert [lock.id for lock in cluster.done(after.locks()) if lock.name == "x"] == [real.id]
+
+
+def test_a_lock_renewed_during_the_rebuild_goes_before_a_stale_one(cluster: Cluster) -> None:
+    """Its node was restarted and remembers nothing; its granter does. Another node tells of a lock that was released before."""
+    speaker, one, other = trio(cluster)
+    stale = granted(cluster, other, "x", 90).lock
+    cluster.done(speaker.release("x", stale.id))
+    cluster.run(1.0)
+    real = granted(cluster, one, "x", 60).lock
+    granted(cluster, speaker, "own", 60)
+    other.held.add(stale)  # as if the word had been lost
+    cluster.kill(one.me.node)
+    (again,) = cluster.start(one.me.node)
+    network = cluster.ports[speaker.me.node].network
+    network.is_away = True
+    cluster.until(lambda: cluster.speaker() not in (None, speaker))
+    network.is_away = False
+    cluster.run(1.0)
+
+    renewed = cluster.done(again.renew("x", real.id, 300))
+    after = cluster.granting()
+
+    assert [lock.id for lock in cluster.done(after.locks()) if lock.name == "x"] == [real.id]
+    assert cluster.done(again.renew("x", real.id, 300)).lock.fence == renewed.lock.fence
+
+
+def test_a_stale_lock_is_not_renewed_during_the_rebuild_once_the_later_one_was_told(cluster: Cluster) -> None:
+    """An operator released it behind its holder's back, its node has not heard of that, and the name was granted anew."""
+    speaker, one, other = trio(cluster)
+    stale = granted(cluster, other, "x", 90).lock
+    cluster.done(speaker.release("x", stale.id))
+    cluster.run(1.0)
+    granted(cluster, one, "x", 60)
+    granted(cluster, speaker, "own", 60)
+    other.held.add(stale)  # as if the word had been lost
+    cluster.kill(speaker.me.node)  # it is waited for
+    cluster.until(lambda: cluster.speaker() is not None)
+    cluster.run(1.0)
+
+    with pytest.raises(NotHeld):
+        cluster.done(other.renew("x", stale.id, 300))
