@@ -17,6 +17,7 @@ from .child import Child, Ended, Signalled, Stopped, started
 from .watchdog import Watchdog
 
 LOOK_S = 0.1  # how soon a loss is seen that comes before the lease's end: somebody else has released the lock
+SHORTEST_LOOK_S = 0.005
 GROUP_LEFT_S = 0.02
 MARGIN_S = 0.2  # for the killing itself, and for our own delay
 
@@ -67,7 +68,8 @@ class LockRun:
                 self._look()
                 match self._child.next(self._pause_s()):
                     case Ended(code):
-                        self.lost = self.lost or self._grant.is_lost or time.monotonic() >= self._ends_at
+                        if self._grant.is_lost or time.monotonic() >= self._ends_at:
+                            self.lost, self._kill_at = True, time.monotonic()
                         self._see_the_group_end()
                         return Ending(code, self.lost, self._child.ended_by_key(code))
                     case Signalled(number):
@@ -101,7 +103,7 @@ class LockRun:
 
     def _pause_s(self) -> float:
         next_at = self._kill_at if self.lost else self._ends_at - self._kill_after_s
-        return max(0.001, min(LOOK_S, next_at - time.monotonic()))
+        return max(SHORTEST_LOOK_S, min(LOOK_S, next_at - time.monotonic()))
 
     def _see_the_group_end(self) -> None:
         """After a loss, wait for what the command has started too, and kill what does not end."""

@@ -133,6 +133,38 @@ def test_what_the_command_has_started_ends_with_it_when_the_lock_is_lost() -> No
     assert told["lost"]
 
 
+def test_what_a_command_leaves_behind_is_killed_where_the_lock_was_lost_as_it_ended(tmp_path: Path) -> None:
+    taken = tmp_path / "taken"
+    script = f"{' '.join(CHILD)} deaf & echo $!; read word < {tmp_path}/fifo; touch {taken}"
+    os.mkfifo(tmp_path / "fifo")
+    with runner(str(taken), 30, "sh", "-c", script) as process:
+        left = int(line(process))
+        hello(process)
+        (tmp_path / "fifo").write_text("go on\n")
+        told = ended(process)
+
+    assert told["lost"]
+    until(lambda: is_gone(left))
+
+
+def test_what_a_command_leaves_behind_while_the_lock_is_held_is_its_own_affair() -> None:
+    with runner("renewed", 5, "sh", "-c", f"{' '.join(CHILD)} & echo $!") as process:
+        left = int(line(process))
+        hello(process)
+        assert ended_alone(process)["lost"] is False
+        assert not is_gone(left)
+        os.kill(left, signal.SIGTERM)
+        until(lambda: is_gone(left))
+
+
+def ended_alone(process: subprocess.Popen[str]) -> dict[str, Any]:
+    """Return how a run ended whose output somebody else still has."""
+    assert process.wait(PATIENCE_S) == 0
+    assert process.stderr is not None
+    told: dict[str, Any] = json.loads(process.stderr.readline())
+    return told
+
+
 def test_a_stopped_command_is_ended_too() -> None:
     with runner("3", 1, "child") as process:
         child = hello(process)["pid"]
