@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import sys
@@ -99,6 +98,8 @@ def serve(
     Prints the address when it listens. The nodes of a cluster share a database, which says who speaks for it: that node grants
     the locks, and every other one asks it. Which locks are held is in the nodes' memory, not in the database.
     """
+    import asyncio
+
     from ..locktable.service.running import NodeSettings
     from ..web.address import Address
 

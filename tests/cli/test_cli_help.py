@@ -45,7 +45,17 @@ def test_every_help_has_an_example_and_one_line_about_itself(path: tuple[str, ..
 
 
 @pytest.mark.parametrize(
-    "path", [(), ("semaphore",), ("semaphore", "acquire"), ("schema", "setup"), ("doctor",)], ids=" ".join
+    "path",
+    [
+        (),
+        ("semaphore",),
+        ("semaphore", "acquire"),
+        ("lock", "run"),
+        ("lock", "serve"),
+        ("schema", "setup"),
+        ("doctor",),
+    ],
+    ids=" ".join,
 )
 def test_help_imports_neither_a_driver_nor_what_draws_tables(path: tuple[str, ...]) -> None:
     command = [sys.executable, "-c", LOOK, *path, "--help"]
