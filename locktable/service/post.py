@@ -47,7 +47,7 @@ class HttpPost:
         opening = self._callers.get(address)
         if opening is None or (opening.done() and opening.exception() is not None):
             opening = self._callers[address] = asyncio.ensure_future(self._opened(address))
-        return await asyncio.shield(opening)
+        return opening.result() if opening.done() else await asyncio.shield(opening)
 
     async def _opened(self, address: str) -> PeerCaller:
         caller = PeerCaller(Address.parse(address), token=self._token, tls_ca_file=self._tls_ca_file)

@@ -81,15 +81,18 @@ async def _pairs(node: ServedNode, seconds: float, clients: int) -> Readings:
         here = [Client(number, each) for number, each in enumerate(opened)]
         stretches = [await _repeated(here, what, seconds / 2) for what in (Client.empty, Client.pair) * 2]
     empty, ours = (list(chain(*stretches[first::2])) for first in (0, 1))
-    beside = {f"empty request, {percent}": ms for percent, ms in spread(empty).items()}
     rate = len(empty) / seconds
     return {
         "cycles": len(ours) / seconds,
         **spread(ours),
         "empty requests": rate,
         "empty requests / 2": rate / 2,
-        **beside,
+        **_beside(empty),
     }
+
+
+def _beside(empty_ms: list[float]) -> Readings:
+    return {f"empty request, {percent}": ms for percent, ms in spread(empty_ms).items()}
 
 
 async def _repeated(clients: list[Client], step: Callable[[Client], Awaitable[float]], seconds: float) -> list[float]:
@@ -134,16 +137,23 @@ class Turns:
 
 
 def hot(url: str, seconds: float, *, waiters: int, hold_s: float = 0.01) -> Readings:
-    """Time the hand-off of one name for which so many stand in line, each over a connection of its own."""
+    """Time the hand-off of one name for which so many stand in line, and before it empty requests with the same pauses."""
     with cluster(url) as (node,):
         return asyncio.run(_hot(node, seconds, waiters, hold_s))
 
 
 async def _hot(node: ServedNode, seconds: float, waiters: int, hold_s: float) -> Readings:
     async with connections(node.url, waiters + 1) as opened:
+
+        async def paused(client: Client) -> float:
+            took_ms = await client.empty()
+            await asyncio.sleep(hold_s)
+            return took_ms
+
+        empty = await _repeated([Client(0, opened[0])], paused, seconds / 2)
         turns = Turns(Window.opening(seconds), hold_s)
         await in_tasks(len(opened), lambda number: turns.take(Client(number, opened[number])))
-    return spread(turns.gaps_ms)
+    return {**spread(turns.gaps_ms), **_beside(empty)}
 
 
 # --- many names ---------------------------------------------------------------------------------------------------------

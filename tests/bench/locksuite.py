@@ -45,8 +45,8 @@ def _through_nodes() -> Group:
 def _hot() -> Group:
     name, woken = f"hand-off of a lock, {WAITERS} wait", f"in memory, {WAITERS} wait"
     over_http = (
-        Line(f"{name}, p50", "p50", MS, None, Target(at_most=5, of_value=True)),
-        Line(f"{name}, p99", "p99", MS),
+        Line(f"{name}, p50", "p50", MS, (name, "empty request, p50"), Target(at_most=5, of_value=True)),
+        Line(f"{name}, p99", "p99", MS, (name, "empty request, p99")),
     )
     in_memory = (
         Line(f"hand-off of a lock {woken}, p50", "p50", MS),
