@@ -55,7 +55,7 @@ class Rebuilding:
         self.held_up_by = {peer.instance: peer for peer in asked}
         for each in [self._port.begin(self._ask(peer)) for peer in asked]:
             await each.ended()
-        if not self._goes_on:
+        if self.held_up_by or not self._goes_on:
             raise TermOver
         return self._known()
 

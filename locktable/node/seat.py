@@ -72,15 +72,16 @@ class Seat:
     async def extend(self, rides: Sequence[Write] = ()) -> bool:
         """Renew our term, and let other writes ride along; False when it is over. Raises Unsettled, DatabaseError."""
         term, began_at = self.term, self._port.now()
-        if (
-            term is None
-            or began_at >= term.trusted_until
-            or not await self._change(self._moved(self._me), rides, term.trusted_until)
-        ):
+        if term is None or began_at >= term.trusted_until:
+            self.leave()
+            return False
+        applied = await self._change(self._moved(self._me), rides, term.trusted_until)
+        # Whoever saw meanwhile that the trust had ended has acted on it: it does not come back, although the seat is ours.
+        if not applied or self.term is not term or not self.is_ours:
             self.leave()
             return False
         term.trusted_until = began_at + self._terms.surely(self._terms.speaker_lease_s)
-        return self.is_ours  # not when somebody has told us meanwhile that our term is over
+        return True
 
     async def resign(self, rides: Sequence[Write] = (), *, deadline: float = inf) -> bool:
         """Vacate our seat at once. Raises Unsettled, DatabaseError."""

@@ -7,7 +7,9 @@ from collections.abc import Callable
 import pytest
 from lockcluster import Cluster, want
 
+from slotkeeper.database import Batch, Outcome
 from slotkeeper.database.simulated import Task
+from slotkeeper.database.simulated.port import SimulatedPending
 from slotkeeper.locktable import Grant, LockHeld, LockUnavailable, NotHeld, NotRebuilt
 from slotkeeper.locktable.node import GrantLate, Node, Peer
 from slotkeeper.locktable.node.messages import Given, Rebuild
@@ -431,3 +433,30 @@ def test_the_rebuild_reads_what_was_decided_and_is_not_visible_yet(cluster: Clus
     speaker = cluster.granting()
 
     assert (CLUSTERS, (HORIZON_ROWS,)) in cluster.ports[speaker.me.node].network.serial_reads
+
+
+def test_a_rebuild_that_saw_the_trust_end_is_over_although_the_seat_is_not_lost(cluster: Cluster) -> None:
+    """The node stands still while its renewal is answered: the rebuild wakes up first, and takes the term for over."""
+    speaker = cluster.granting()
+    ends_at = held_by(cluster, "x", speaker.me.node, 60).lock.until
+    cluster.kill(speaker.me.node)  # it is waited for
+    cluster.until(lambda: cluster.speaker() is not None)
+    after = cluster.speaker()
+    assert after is not None
+    met: list[Batch] = []
+
+    def stand_still(batch: Batch, pending: SimulatedPending[Outcome]) -> bool:
+        if batch.table != CLUSTERS or met:
+            return False
+        met.append(batch)
+        outcome = cluster.store.commit(batch)
+        cluster.scheduler.at(cluster.now() + 1.0, lambda *_: pending.answer(outcome))
+        cluster.pause(after.me.node, cluster.terms.surely(cluster.terms.speaker_lease_s) - 1.0)
+        return True
+
+    cluster.ports[after.me.node].network.instead = stand_still
+    cluster.until(lambda: bool(met))
+    cluster.run(1.0)
+
+    assert cluster.now() < ends_at - 30
+    refused_until(cluster, "x", ends_at)
