@@ -114,7 +114,7 @@ def serve(
         terms=_terms(election_lease_s),
         tokens=_permits(token_file, peer_token_file),
         peer_token=_peer_token(peer_token_file),
-        peer_ca_file=peer_ca_file,
+        peer_ca_file=_readable(peer_ca_file),
         certificate=_certificate(tls_cert, tls_key),
         grace_s=grace_s,
     )
@@ -158,6 +158,19 @@ def _peer_token(path: str | None) -> str | None:
     from ..web.tokens import read_token
 
     return read_token(path) if path else None
+
+
+def _readable(ca_file: str | None) -> str | None:
+    """Return the file if it holds certificates: a node that cannot trust the others is to say so at its start."""
+    import ssl
+
+    from ..web.failures import BadTrust
+
+    try:
+        ssl.create_default_context(cafile=ca_file)
+    except OSError as error:  # also what ssl raises
+        raise BadTrust(f"{ca_file} cannot be read ({error.strerror or error}). {BadTrust.__doc__}") from error
+    return ca_file
 
 
 def _certificate(cert: str | None, key: str | None) -> Certificate | None:

@@ -8,7 +8,7 @@ import msgspec
 
 from ...web.address import Address
 from ...web.caller import Answer as HttpAnswer
-from ...web.failures import CallError
+from ...web.failures import AnswerLost, CallError, NotSent
 from ...web.peers import PeerCaller
 from ..node import Answer, Message, Unreachable
 from ..wire import PEER
@@ -30,7 +30,8 @@ class HttpPost:
                 caller = await self._caller(address)
                 return self._read(address, await caller.post(PEER, body))
         except CallError as error:
-            raise Unreachable(address, str(error.__cause__ or error)) from error
+            why = error.__cause__ if isinstance(error, NotSent | AnswerLost) else None
+            raise Unreachable(address, str(why or error)) from error
         except TimeoutError as error:
             raise Unreachable(address, f"nothing came in {timeout_s:g} s") from error
 

@@ -365,6 +365,7 @@ def test_a_node_serves_until_it_is_told_to_stop(started: Start, run: Run, embedd
         (("--listen", "0.0.0.0:0"), "a token is needed"),
         (("--token-file", "/nowhere"), "cannot be read"),
         (("--peer-token-file", "/nowhere"), "holds no token"),
+        (("--peer-ca-file", "/nowhere"), "cannot be read"),
     ],
 )
 def test_a_node_that_cannot_be_meant_ends_with_2(run: Run, embedded: str, args: tuple[str, ...], told: str) -> None:
