@@ -76,6 +76,12 @@ class NodeProcess:
             self._popen.wait(BOUND_S)
             self._popen = None
 
+    def wait(self) -> None:
+        """Wait until it has ended by itself."""
+        assert self._popen is not None
+        self._popen.wait(BOUND_S)
+        self._popen = None
+
     def status(self) -> dict[str, Any]:
         """Return how it sees the cluster; nothing where it does not answer."""
         try:

@@ -123,6 +123,33 @@ def test_a_speaker_that_was_stopped_for_longer_than_its_lease_grants_nothing_whe
             assert answer.json()["fence"] >> 32 > epoch
 
 
+def test_speakers_end_in_every_way_one_after_the_other_under_load(nodes: list[NodeProcess]) -> None:
+    def told_to_stop(node: NodeProcess) -> None:
+        node.signal(signal.SIGTERM)
+        node.wait()
+        node.start()
+
+    def stopped_for_a_while(node: NodeProcess) -> None:
+        with stopped(node):
+            until(lambda: any(each.speaks for each in others(nodes, node)), bound_s=BOUND_S)
+
+    def killed(node: NodeProcess) -> None:
+        node.kill()
+        node.start()
+
+    with Load([each.url for each in nodes], NAMES) as load:
+        until(lambda: len(load.stays) > 30, bound_s=BOUND_S)
+        for end in (told_to_stop, stopped_for_a_while, killed, told_to_stop):
+            speaker, began = speaker_of(nodes), time.monotonic()
+            end(speaker)
+            ended = time.monotonic()
+            until(lambda ended=ended: len(load.granted_since(ended)) > 20, bound_s=BOUND_S)  # type: ignore[misc]
+            print(f"{speaker.name} {end.__name__}: 20 grants {time.monotonic() - began:.1f} s later")
+    load.check()
+
+    assert len({stay.fence >> 32 for stay in load.stays}) >= 4
+
+
 def test_after_all_nodes_died_nothing_is_granted_before_the_old_leases_have_ended(nodes: list[NodeProcess]) -> None:
     with LockClient([node.url for node in nodes]) as client:
         held = client.acquire("mine", lease_s=9)
