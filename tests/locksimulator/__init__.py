@@ -1,0 +1,1 @@
+"""A deterministic simulator of a cluster of lock nodes under trouble (see `world`)."""
