@@ -35,8 +35,9 @@ imports: $(INSTALLED) ## Check which package may import which
 pytest: $(INSTALLED) ## Run the tests; ARGS="-k name" picks some
 	$(BIN)/pytest $(ARGS)
 
-simulate: $(INSTALLED) ## Run a million simulated schedules; ARGS="--seed 7" for others
+simulate: $(INSTALLED) ## Run a million simulated schedules, and 50,000 of lock nodes; ARGS="--seed 7" for others
 	cd tests && ../$(BIN)/python -m simulator --schedules 1000000 $(ARGS)
+	cd tests && ../$(BIN)/python -m locksimulator --schedules 50000 $(ARGS)
 
 bench: $(INSTALLED) ## Measure it beside the raw driver, in a quarter of an hour; ARGS="--quick" for a look
 	cd tests && exec ../$(BIN)/python -m bench $(ARGS)
