@@ -29,7 +29,7 @@ def open_node(
         address,
         NodePort(store, post),
         new_id=lambda: str(uuid.uuid4()),
-        dice=random.random,
+        dice=random.Random().random,
         terms=terms,
         limits=limits,
     )

@@ -19,6 +19,7 @@ from cassandra.cluster import Session
 
 from slotkeeper import schema
 from slotkeeper.database import open_store
+from slotkeeper.schema.manifest import shipped
 
 STARTER = Path(__file__).parent / "starter.py"
 EIGHT = 8
@@ -142,5 +143,7 @@ def assert_whole(url: str) -> tuple[schema.Change, ...]:
         assert schema.setup(store).statements == ()
     finally:
         store.close()
-    assert (status.state, status.locked_by, len(status.history)) == ("current", None, 2)
+    versions = [str(step.version) for step in shipped().known]
+    recorded = [change.after for change in sorted(status.history, key=lambda change: change.key)]
+    assert (status.state, status.locked_by, recorded) == ("current", None, versions)
     return status.history
