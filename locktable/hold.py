@@ -66,6 +66,7 @@ class _Held:
             raise LockLost(self.name, self.id, fence=self.fence)
 
     def _let_go(self) -> None:
+        self._lease.let_go = True
         self._keeper.drop(self._lease)
 
     def _lost_now(self) -> None:

@@ -74,6 +74,7 @@ class _Held:
 
     def _let_go(self) -> None:
         if self._keeper is not None and self._lease is not None:
+            self._lease.let_go = True
             self._keeper.drop(self._lease)
 
     def _lost_now(self) -> None:
