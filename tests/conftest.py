@@ -2,8 +2,14 @@
 
 import signal
 
+from hypothesis import HealthCheck, settings
+
 pytest_plugins = ["cluster.plugin"]
 
 # A shell that runs the tests in the background has them ignore Ctrl-C, and so would the processes that the tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# No promise of ours is about how fast a test draws its examples: a busy machine breaks none.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
