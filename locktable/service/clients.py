@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import TypeVar
+from urllib.parse import parse_qsl
 
 import msgspec
 from starlette.requests import Request as HttpRequest
@@ -27,6 +28,7 @@ from .waits import KEEP_S, Waits
 
 T = TypeVar("T")
 MOST_BYTES = 64 << 10
+ACQUIRE, RENEW = msgspec.json.Decoder(AcquireDocument), msgspec.json.Decoder(RenewDocument)
 
 
 class Clients:
@@ -49,7 +51,7 @@ class Clients:
 
     async def acquire(self, http: HttpRequest) -> Response:
         """Take a lock. What was granted to a client that has left, and cannot ask again, is given back."""
-        asked = await self._read(http, AcquireDocument)
+        asked = await self._read(http, ACQUIRE)
         request = asked.as_request()
         check(permit_of(http), request.name)
         if asked.node:
@@ -65,7 +67,7 @@ class Clients:
 
     async def renew(self, http: HttpRequest) -> Response:
         """Count a lease anew."""
-        asked = await self._read(http, RenewDocument)
+        asked = await self._read(http, RENEW)
         check(permit_of(http), asked.name)
         if not asked.id:
             raise invalid_body("a renewal needs the lock's id")
@@ -79,7 +81,7 @@ class Clients:
 
     async def release(self, http: HttpRequest) -> Response:
         """Give a lock back, by its id or its request's."""
-        given = http.query_params
+        given = dict(parse_qsl(http.scope["query_string"].decode("latin-1"), keep_blank_values=True))
         name, lock_id, request = given.get("name", ""), given.get("id", ""), given.get("request", "")
         check(permit_of(http), name)
         if not (lock_id or request):
@@ -111,10 +113,10 @@ class Clients:
         work = self._node.acquire(request)
         return (await self._waits.outcome(work, keep=bool(request.request), slice_s=slice_s),)
 
-    async def _read(self, http: HttpRequest, kind: type[T]) -> T:
+    async def _read(self, http: HttpRequest, kind: msgspec.json.Decoder[T]) -> T:
         body = await self._intake.body(http)
         try:
-            return msgspec.json.decode(body, type=kind)
+            return kind.decode(body)
         except (msgspec.MsgspecError, UnicodeError) as error:
             raise invalid_body(str(error)) from error
 

@@ -27,7 +27,7 @@ class Permit:
 
     def allows(self, lock_name: str) -> bool:
         """Tell whether it grants a name."""
-        return any(lock_name.startswith(beginning) for beginning in self.locks)
+        return lock_name.startswith(self.locks)
 
 
 EVERYBODY = Permit("everybody on this host", ("",), is_peer=True)  # where no token is asked for
