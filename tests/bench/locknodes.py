@@ -10,6 +10,8 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from math import nan
+from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -32,6 +34,16 @@ class ServedNode:
         """The memory that it has now."""
         shown = subprocess.run(["ps", "-o", "rss=", "-p", str(self.pid)], capture_output=True, text=True, check=True)
         return float(shown.stdout)
+
+    @property
+    def busy_s(self) -> float:
+        """How long it has kept a processor busy so far; not a number where the system does not tell."""
+        try:
+            shown = Path(f"/proc/{self.pid}/stat").read_text()
+        except OSError:
+            return nan
+        user, system = shown.rpartition(")")[2].split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
     def told(self, path: str) -> Any:
         """Return what it answers to a GET; None where it cannot answer yet."""

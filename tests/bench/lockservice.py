@@ -15,8 +15,10 @@ from .lean import Answer, Connection, connections, question
 from .locknodes import ServedNode, cluster
 
 EMPTY = question("GET", "/healthz")
+EMPTY_PAIRS = "empty requests / 2"
 LOCKS = "/api/cluster/lock"
 BUSY, AGAIN_S = 503, 0.5
+TURNS = 8  # between empty requests and pairs: what else the machine does then meets both
 LONG_MS = 600_000  # for a wait or a lease that shall not end
 
 
@@ -26,6 +28,7 @@ class Client:
 
     number: int
     connection: Connection
+    done: int = 0  # empty requests and pairs
     _requests: count[int] = field(default_factory=count)
 
     @property
@@ -37,6 +40,7 @@ class Client:
         """Ask for nothing, and return how many ms it took."""
         began_at = monotonic()
         await self.connection.ask(EMPTY)
+        self.done += 1
         return (monotonic() - began_at) * 1000
 
     async def pair(self) -> float:
@@ -45,14 +49,14 @@ class Client:
         lock_id = await self.acquire(self.own)
         took_ms = (monotonic() - began_at) * 1000
         await self.release(self.own, lock_id)
+        self.done += 1
         return took_ms
 
     async def acquire(self, name: str, **asked: object) -> str:
         """Take a lock, and return its id."""
         document = {"name": name, "request": f"{self.number}.{next(self._requests)} {name}", **asked}
         answer = await self._asked(question("POST", LOCKS, json.dumps(document).encode()), 200)
-        lock_id: str = json.loads(answer.body)["id"]
-        return lock_id
+        return answer.body.partition(b'"id":"')[2].partition(b'"')[0].decode()
 
     async def release(self, name: str, lock_id: str) -> None:
         """Give it back."""
@@ -79,16 +83,38 @@ def pairs(url: str, seconds: float, *, clients: int, nodes: int = 1) -> Readings
 async def _pairs(node: ServedNode, seconds: float, clients: int) -> Readings:
     async with connections(node.url, clients) as opened:
         here = [Client(number, each) for number, each in enumerate(opened)]
-        stretches = [await _repeated(here, what, seconds / 2) for what in (Client.empty, Client.pair) * 2]
-    empty, ours = (list(chain(*stretches[first::2])) for first in (0, 1))
-    rate = len(empty) / seconds
-    return {
-        "cycles": len(ours) / seconds,
-        **spread(ours),
-        "empty requests": rate,
-        "empty requests / 2": rate / 2,
-        **_beside(empty),
-    }
+        stretches = [await _stretch(node, here, what, seconds / TURNS) for what in (Client.empty, Client.pair) * TURNS]
+    empty, ours = (_joined(stretches[first::2]) for first in (0, 1))
+    rate, beside = len(empty.took_ms) / seconds, _beside(empty.took_ms)
+    work = {"two empty requests, us": 2 * empty.work_us, "pair, us": ours.work_us}
+    return {"cycles": len(ours.took_ms) / seconds, **spread(ours.took_ms), EMPTY_PAIRS: rate / 2, **beside, **work}
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """How long each took that counts, and what all of them cost the node's processor."""
+
+    took_ms: list[float]
+    done: int
+    busy_s: float
+
+    @property
+    def work_us(self) -> float:
+        """What one cost it."""
+        return self.busy_s * 1e6 / self.done
+
+
+async def _stretch(
+    node: ServedNode, clients: list[Client], step: Callable[[Client], Awaitable[float]], seconds: float
+) -> Stretch:
+    done, busy_s = sum(client.done for client in clients), node.busy_s
+    took_ms = await _repeated(clients, step, seconds)
+    return Stretch(took_ms, sum(client.done for client in clients) - done, node.busy_s - busy_s)
+
+
+def _joined(stretches: list[Stretch]) -> Stretch:
+    took_ms = list(chain(*(each.took_ms for each in stretches)))
+    return Stretch(took_ms, sum(each.done for each in stretches), sum(each.busy_s for each in stretches))
 
 
 def _beside(empty_ms: list[float]) -> Readings:

@@ -12,7 +12,6 @@ from .floors import floor
 
 RATE, MS = "cycles/s", "ms"
 CONNECTIONS, WAITERS, NAMES = (1, 8), 64, 10_000
-EMPTY = "empty requests / 2"
 THROUGH_THE_SPEAKER = Target(at_least=0.6)
 
 
@@ -95,7 +94,8 @@ def _served(name: str, target: Target | None = None) -> tuple[Line, ...]:
 
     acquire = f"{name}: acquire"
     return (
-        Line(name, "cycles", RATE, (name, EMPTY), target),
+        Line(name, "cycles", RATE, (name, lockservice.EMPTY_PAIRS), target),
         Line(f"{acquire}, p50", "p50", MS, beside("p50")),
         Line(f"{acquire}, p99", "p99", MS, beside("p99")),
+        Line(f"{name}: the node's work for a pair", "pair, us", "us", (name, "two empty requests, us")),
     )

@@ -19,7 +19,7 @@ PAIRS: dict[str, Run] = {
     "the speaker": partial(lockservice.pairs, clients=2),
     "another node": partial(lockservice.pairs, clients=2, nodes=3),
 }
-EMPTY = ("empty requests / 2", "empty request, p50", "empty request, p99")
+EMPTY = (lockservice.EMPTY_PAIRS, "empty request, p50", "empty request, p99")
 
 
 def read(load: Run, url: str) -> Readings:
