@@ -114,17 +114,17 @@ def test_a_lock_that_is_taken_away_ends_the_command(tmp_path: Path) -> None:
 
 
 def test_a_command_that_does_not_end_is_killed_while_the_lock_is_still_ours() -> None:
-    with runner("2", 0.3, *CHILD, "deaf") as process:
+    with runner("5", 0.5, *CHILD, "deaf") as process:
         hello(process)
         assert line(process) == "SIGTERM"
         told = ended(process)
 
     assert (told["code"], told["lost"]) == (128 + signal.SIGKILL, True)
-    assert -0.3 < told["left_s"] < 0.3  # killed as the lease was about to end
+    assert -1 < told["left_s"] < 0.5  # killed as the lease was about to end
 
 
 def test_what_the_command_has_started_ends_with_it_when_the_lock_is_lost() -> None:
-    with runner("2", 0.3, *CHILD, "parent") as process:
+    with runner("5", 0.5, *CHILD, "parent") as process:
         first, second = hello(process), hello(process)
         told = ended(process)
 
@@ -166,7 +166,7 @@ def ended_alone(process: subprocess.Popen[str]) -> dict[str, Any]:
 
 
 def test_a_stopped_command_is_ended_too() -> None:
-    with runner("3", 1, "child") as process:
+    with runner("5", 1, "child") as process:
         child = hello(process)["pid"]
         os.kill(child, signal.SIGSTOP)
         until(lambda: state(process.pid) == "T")
@@ -199,12 +199,12 @@ def test_kill_9_of_us_ends_the_command(how: tuple[str, ...]) -> None:
 
 
 def test_a_command_ends_with_the_lock_while_we_are_stopped() -> None:
-    with runner("2", 0.5, *CHILD, "deaf") as process:
+    with runner("5", 0.5, *CHILD, "deaf") as process:
         child = hello(process)["pid"]
         process.send_signal(signal.SIGSTOP)
         began = time.monotonic()
         until(lambda: is_gone(child))
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 15
         process.send_signal(signal.SIGCONT)
         assert ended(process)["lost"]
 
