@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from asyncio import CancelledError
 from collections.abc import Awaitable
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from schedules.history import Violation
@@ -28,11 +29,14 @@ HOLDS = (0.0, 0.004, 0.02, 0.1, 0.5, 2.5)
 SLACK_S = 1.0
 
 
+_parsed = cache(Owner.parse)  # there are few owners, and many schedules
+
+
 class Script:
     """One caller: an owner's life at one client."""
 
     def __init__(self, world: World, client: Client, owner: str, number: int) -> None:
-        self.world, self.client, self.owner, self._asker = world, client, owner, Owner.parse(owner)
+        self.world, self.client, self.owner, self._asker = world, client, owner, _parsed(owner)
         self.party = f"{client.name}/{short(owner)}#{number}"
         self._random, self._account = world.random, world.ledger.of(owner)
 
