@@ -24,7 +24,7 @@ class LockRoom:
 
     ann: Locker
     bob: Locker
-    short_s: float = 0.4
+    short_s: float = 1.2
     slack_s: float = 0.3
 
 
