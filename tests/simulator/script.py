@@ -85,6 +85,7 @@ class Script:
     async def acquire(self, wait_s: float, lease_s: int | None) -> bool | None:
         """Acquire; tell whether the slot is held, None where that is not known."""
         first = not (self._account.holders or self._account.excuses or self._account.deeds or self._holds_already())
+        held = self.party in self._account.holders
         belief, timeout_s = self._let_go(), self._choice(TIMEOUTS)
         deed = self._deed("wait" if wait_s else "acquire", disturbing=lease_s is not None)
         deed.first = first
@@ -97,6 +98,8 @@ class Script:
             self._check_full(deed, wait_s)
         if isinstance(answer, Unavailable):
             self._believe_still(deed, belief)
+            if held:
+                self._account.holders.add(self.party)
         return None if isinstance(answer, HoldUnknown) else False
 
     async def release(self) -> None:

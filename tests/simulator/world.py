@@ -23,6 +23,7 @@ from slotkeeper.semaphore.metadata import Description
 from slotkeeper.semaphore.rows import METADATA, TOKENS
 
 TROUBLES = (0.0, 0.05, 0.15, 0.3)
+TWINS_TROUBLE = 0.5
 STALLS = (0.0, 0.0, 0.002, 0.01)
 CHAOS_S = 8.0
 HANDED_OVER_S = 3.0  # in calm, a free slot finds the waiter before that
@@ -48,7 +49,7 @@ class World(Ground):
         self.ledger = Ledger()
         self._twins = self.random() < 0.15  # several processes act for one owner, and half of it goes wrong
         self.size = TWINS if self._twins else SMALL if self.random() < SMALL_SHARE else LARGE
-        self.trouble = TROUBLES[-1] if self._twins else self.choice(TROUBLES)
+        self.trouble = TWINS_TROUBLE if self._twins else self.choice(TROUBLES)
         self.stalls = self.choice(STALLS)
         self.tokens = range(1, 2 + (1 if self._twins else int(self.random() * self.random() * 3)))
         self._hidden: Rows | None = None  # what a plain read may still show
