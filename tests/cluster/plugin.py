@@ -35,13 +35,25 @@ def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests of a way to a server that this machine does not have, and say so: once, not skip by skip."""
+    """Leave out the tests of a way to a server that this machine does not have, and say so: once, not skip by skip.
+
+    Tests that run on several databases ask for a server where their parameter is "cassandra", and only there.
+    """
+    for item in items:
+        if isinstance(item, pytest.Function) and _runs_on_cassandra(item):
+            # A new list: the one in place is shared with the runs of the same test on other databases.
+            item.fixturenames = [*item.fixturenames, "cassandra_server"]
     for mark, look in MARKS.items():
         marked = [item for item in items if item.get_closest_marker(mark)]
         if marked and (missing := _missing(look)):
             items[:] = [item for item in items if item not in marked]
             config.hook.pytest_deselected(items=marked)
             config.stash[SAID].append(f"{mark} tests: {len(marked)} left out: {missing}")
+
+
+def _runs_on_cassandra(item: pytest.Function) -> bool:
+    values = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    return any("cassandra" in (value if isinstance(value, tuple) else (value,)) for value in values)
 
 
 def _missing(look: Callable[[], object]) -> str | None:

@@ -14,17 +14,6 @@ from contract.worlds import World, cassandra_world, sqlite_world
 from slotkeeper import schema
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let those tests ask for a Cassandra that run on it, and leave those alone that run on SQLite."""
-    for item in items:
-        if isinstance(item, pytest.Function) and _runs_on_cassandra(item):
-            item.fixturenames.append("cassandra_server")
-
-
-def _runs_on_cassandra(item: pytest.Function) -> bool:
-    return hasattr(item, "callspec") and item.callspec.params.get("world") == "cassandra"
-
-
 @pytest.fixture(scope="module", params=["sqlite", "cassandra"])
 def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """A store with its tables, shared by the tests of a module: each has a partition of its own."""

@@ -7,24 +7,19 @@ from uuid import uuid4
 
 import pytest
 from contract.parties import FACES, Parties, Party
+from readystore import ready_store
 
-from slotkeeper import schema
-from slotkeeper.database import Store, open_store
+from slotkeeper.database import Store
 
 
 @pytest.fixture(scope="module", params=["sqlite", "cassandra"])
 def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     """A store with the tables."""
-    store = open_store(
-        f"sqlite:///{tmp_path_factory.mktemp('timely') / 'slots.db'}"
-        if request.param == "sqlite"
-        else request.getfixturevalue("cassandra_url")
-    )
-    try:
-        schema.setup(store)
+    if request.param == "cassandra":
+        yield request.getfixturevalue("cassandra_store")
+        return
+    with ready_store(f"sqlite:///{tmp_path_factory.mktemp('timely') / 'slots.db'}") as store:
         yield store
-    finally:
-        store.close()
 
 
 @pytest.fixture(scope="module", params=FACES)

@@ -4,25 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import count
-from typing import Any
 
 import pytest
 from lockcontract.lockrooms import ROOMS, LockRoom, embedded, prepared
 
 PLACES = [("table", "memory"), *((room, store) for room in list(ROOMS)[1:] for store in ("sqlite", "cassandra"))]
 NUMBERS = count()
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let those tests ask for a Cassandra that run on it."""
-    for item in items:
-        if isinstance(item, pytest.Function) and _runs_on_cassandra(item):
-            item.fixturenames.append("cassandra_server")
-
-
-def _runs_on_cassandra(item: pytest.Function) -> bool:
-    place: Any = item.callspec.params.get("lock_room", ()) if hasattr(item, "callspec") else ()
-    return "cassandra" in place
 
 
 @pytest.fixture(scope="module", params=PLACES, ids=" on ".join)

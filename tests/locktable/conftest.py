@@ -38,14 +38,3 @@ def _schedules_end() -> Iterator[None]:
 def scheduled() -> Scheduled:
     """A rebuilt table in a schedule."""
     return Scheduled()
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let those tests ask for a Cassandra that run on it, and leave the others alone."""
-    for item in items:
-        if isinstance(item, pytest.Function) and _runs_on_cassandra(item):
-            item.fixturenames = [*item.fixturenames, "cassandra_server"]
-
-
-def _runs_on_cassandra(item: pytest.Function) -> bool:
-    return hasattr(item, "callspec") and "cassandra" in item.callspec.params.values()

@@ -17,6 +17,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from eventually import BOUND_S, until
+from readystore import ready_store
 from taskstores import soon
 
 from slotkeeper import schema
@@ -85,22 +86,8 @@ class Direct:
 @pytest.fixture(scope="module")
 def sqlite_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     """An embedded store with the tables."""
-    yield from _with_tables(f"sqlite:///{tmp_path_factory.mktemp('locks')}/locks.db")
-
-
-@pytest.fixture(scope="module")
-def cassandra_store(cassandra_url: str) -> Iterator[Store]:
-    """A keyspace with the tables."""
-    yield from _with_tables(cassandra_url)
-
-
-def _with_tables(url: str) -> Iterator[Store]:
-    store = open_store(url)
-    try:
-        schema.setup(store)
+    with ready_store(f"sqlite:///{tmp_path_factory.mktemp('locks')}/locks.db") as store:
         yield store
-    finally:
-        store.close()
 
 
 @pytest.fixture(params=["sqlite", "cassandra"])

@@ -20,18 +20,6 @@ from slotkeeper.schema import Migrations, manifest, versions
 Future = Callable[[int], Migrations]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let those tests ask for a Cassandra that run on it, and leave those alone that run on SQLite."""
-    for item in items:
-        if isinstance(item, pytest.Function) and _runs_on_cassandra(item):
-            # A new list: the one in place is shared with the runs of the same test on SQLite.
-            item.fixturenames = [*item.fixturenames, "cassandra_server"]
-
-
-def _runs_on_cassandra(item: pytest.Function) -> bool:
-    return hasattr(item, "callspec") and item.callspec.params.get("any_url") == "cassandra"
-
-
 @pytest.fixture
 def cassandra(cassandra_server: Server, cassandra_session: Session) -> Iterator[str]:
     """The URL of an empty keyspace."""

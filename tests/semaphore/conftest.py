@@ -9,20 +9,8 @@ import pytest
 from cassandra.cluster import Session
 from contract.cadence import Cadence
 
-from slotkeeper import schema
-from slotkeeper.database import Store, open_store
+from slotkeeper.database import Store
 from slotkeeper.semaphore import Client
-
-
-@pytest.fixture(scope="module")
-def cassandra_store(cassandra_url: str) -> Iterator[Store]:
-    """A keyspace of the module's own, with the tables."""
-    store = open_store(cassandra_url)
-    try:
-        schema.setup(store)
-        yield store
-    finally:
-        store.close()
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ from uuid import uuid4
 import pytest
 from contract.clients import some_owner
 from eventually import soon
+from readystore import ready_store
 from semaphorerows import Seen, seen
 
-from slotkeeper import schema
-from slotkeeper.database import Store, open_store
+from slotkeeper.database import Store
 from slotkeeper.owner import Owner
 from slotkeeper.semaphore import AsyncClient, WaitCancelled
 
@@ -25,10 +25,8 @@ MOST_AWAITS = 200
 @pytest.fixture(scope="module")
 def store() -> Iterator[Store]:
     """An embedded store with the tables."""
-    store = open_store("sqlite:///:memory:")
-    schema.setup(store)
-    yield store
-    store.close()
+    with ready_store() as store:
+        yield store
 
 
 class Cancels:

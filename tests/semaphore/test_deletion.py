@@ -7,8 +7,8 @@ from uuid import UUID, uuid4
 
 import pytest
 from contract.clients import owner_in, some_owner
+from readystore import ready_store
 
-from slotkeeper import schema
 from slotkeeper.database import (
     Batch,
     BlockingPort,
@@ -19,7 +19,6 @@ from slotkeeper.database import (
     delete,
     drive,
     insert,
-    open_store,
     update,
 )
 from slotkeeper.owner import FREE
@@ -42,10 +41,8 @@ BOUND_S = 20.0
 @pytest.fixture(scope="module")
 def store() -> Iterator[Store]:
     """An embedded store: what is tested here is the order of batches, the same on every store."""
-    store = open_store("sqlite:///:memory:")
-    schema.setup(store)
-    yield store
-    store.close()
+    with ready_store() as store:
+        yield store
 
 
 @pytest.fixture

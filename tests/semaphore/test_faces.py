@@ -19,6 +19,7 @@ import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
 from contract.clients import some_owner
 from eventually import soon, until
+from readystore import ready_store
 from semaphorerows import seen
 
 from slotkeeper import schema
@@ -32,10 +33,8 @@ DOCUMENTED = ["slotkeeper.semaphore", "slotkeeper.semaphore.client", "slotkeeper
 @pytest.fixture
 def store() -> Iterator[Store]:
     """An embedded store with the tables."""
-    store = open_store("sqlite:///:memory:")
-    schema.setup(store)
-    yield store
-    store.close()
+    with ready_store() as store:
+        yield store
 
 
 def methods(kind: type) -> dict[str, inspect.Signature]:

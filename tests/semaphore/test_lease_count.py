@@ -15,9 +15,9 @@ from countingstore import CountingStore
 from eventually import soon, until
 from hypothesis import given
 from hypothesis import strategies as st
+from readystore import ready_store
 
-from slotkeeper import schema
-from slotkeeper.database import Store, open_store
+from slotkeeper.database import Store
 from slotkeeper.semaphore import AsyncClient, AsyncHold, Client
 from slotkeeper.semaphore.lease import Lease
 
@@ -27,10 +27,8 @@ HOLDS, LEASE_S = 100, 6
 @pytest.fixture
 def store() -> Iterator[Store]:
     """An embedded store with the tables."""
-    store = open_store("sqlite:///:memory:")
-    schema.setup(store)
-    yield store
-    store.close()
+    with ready_store() as store:
+        yield store
 
 
 def lent(counted: CountingStore) -> Store:

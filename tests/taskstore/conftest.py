@@ -9,10 +9,10 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from readystore import ready_store
 from taskstores import FACES, DatabasePlace, DiskPlace, Hands, MemoryPlace, Place, ServicePlace, Tasks, opened
 
-from slotkeeper import schema
-from slotkeeper.database import Store, open_store
+from slotkeeper.database import Store
 
 Reopen = Callable[..., Tasks]
 
@@ -23,36 +23,11 @@ def face(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let those tests ask for a Cassandra that run on it, and leave the others alone."""
-    for item in items:
-        if isinstance(item, pytest.Function) and _runs_on_cassandra(item):
-            item.fixturenames = [*item.fixturenames, "cassandra_server"]
-
-
-def _runs_on_cassandra(item: pytest.Function) -> bool:
-    return hasattr(item, "callspec") and "cassandra" in item.callspec.params.values()
-
-
 @pytest.fixture(scope="module")
 def embedded_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     """An embedded store with the tables, for the tests of a module: each has rows of its own."""
-    yield from _with_tables(f"sqlite:///{tmp_path_factory.mktemp('tasks')}/tasks.db")
-
-
-@pytest.fixture(scope="module")
-def cassandra_store(cassandra_url: str) -> Iterator[Store]:
-    """A keyspace with the tables, for the tests of a module: each has rows of its own."""
-    yield from _with_tables(cassandra_url)
-
-
-def _with_tables(url: str) -> Iterator[Store]:
-    store = open_store(url)
-    try:
-        schema.setup(store)
+    with ready_store(f"sqlite:///{tmp_path_factory.mktemp('tasks')}/tasks.db") as store:
         yield store
-    finally:
-        store.close()
 
 
 @pytest.fixture(params=["memory", "disk", "sqlite", "cassandra", "service"])
