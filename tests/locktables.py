@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from itertools import count
 from typing import Any, ClassVar, cast
 
+from eitherface import EitherFace
 from eventually import BOUND_S, until
 
 from slotkeeper.database import Store
@@ -17,7 +18,6 @@ from slotkeeper.database.simulated import Scheduler, SimulatedPort, Straight
 from slotkeeper.database.simulated.scheduler import Task
 from slotkeeper.locktable import AsyncTable, Grant, Lock, Locks, Request, Table
 
-FACES = ("threads", "asyncio")
 LONG_S = 60.0
 THEN = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -54,26 +54,15 @@ class Waiter:
         return cast("Grant", self._tables.run(asyncio.wait_for(self._coming, BOUND_S)))
 
 
-class Tables:
-    """A table of either face: it has the table's methods, and what the asyncio face awaits runs to its end."""
+class Tables(EitherFace):
+    """A table of either face."""
 
     def __init__(self, face: str, **options: Any) -> None:
         self.hands = Hands()
         options.setdefault("now", self.hands)
         self.table: Any = (Table if face == "threads" else AsyncTable)(**options)
-        self._runner = asyncio.Runner() if face == "asyncio" else None
+        super().__init__(face, self.table)
         self._threads = ThreadPoolExecutor(40)
-
-    def __getattr__(self, method: str) -> Any:
-        bound = getattr(self.table, method)
-        if self._runner is None or not callable(bound):
-            return bound
-        return lambda *values, **named: self.run(bound(*values, **named))
-
-    def run(self, core: Any) -> Any:
-        """Run what the asyncio face awaits."""
-        assert self._runner is not None
-        return self._runner.run(core)
 
     def settle(self) -> None:
         """Let the loop's tasks go on that are ready."""
@@ -111,8 +100,7 @@ class Tables:
     def end(self) -> None:
         """End its threads or its loop."""
         self._threads.shutdown()
-        if self._runner is not None:
-            self._runner.close()
+        super().end()
 
 
 async def _begun(table: AsyncTable, request: Request) -> asyncio.Task[Grant]:

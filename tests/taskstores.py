@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from eitherface import EitherFace
 from servedtasks import Behind, ServedTasks
 
 from slotkeeper.database import Store
@@ -23,7 +24,6 @@ from slotkeeper.taskstore.rows import DatabaseJournal
 SECOND_NS = 1_000_000_000
 START_NS = 1_800_000_000 * SECOND_NS
 BOUND_S = 30.0
-FACES = ("threads", "asyncio")
 
 
 class Hands:
@@ -89,11 +89,8 @@ class ServicePlace(MemoryPlace):
         return Behind(super().journal())
 
 
-class Tasks:
-    """A store of either face: it has the store's methods, and what the asyncio face awaits runs to its end.
-
-    A journal that is behind a service gets one, and the store is a client of it.
-    """
+class Tasks(EitherFace):
+    """A store of either face. A journal that is behind a service gets one, and the store is a client of it."""
 
     def __init__(self, face: str, journal: Journal | Behind | str, **options: Any) -> None:
         self._service = ServedTasks(journal.journal, **options) if isinstance(journal, Behind) else None
@@ -102,18 +99,7 @@ class Tasks:
             self.store = (TaskClient if face == "threads" else AsyncTaskClient)(self._service.url)
         else:
             self.store = (TaskStore if face == "threads" else AsyncTaskStore)(journal, **options)  # type: ignore[arg-type]
-        self._runner = asyncio.Runner() if face == "asyncio" else None
-
-    def __getattr__(self, method: str) -> Callable[..., Any]:
-        bound = getattr(self.store, method)
-        if self._runner is None or not callable(bound):
-            return bound  # type: ignore[no-any-return]
-        return lambda *values, **named: self.run(bound(*values, **named))
-
-    def run(self, core: Any) -> Any:
-        """Run what the asyncio face awaits."""
-        assert self._runner is not None
-        return self._runner.run(core)
+        super().__init__(face, self.store)
 
     def later(self, method: str, *values: Any, **named: Any) -> Callable[[], Any]:
         """Return a call for `together`."""
@@ -131,8 +117,7 @@ class Tasks:
         try:
             self.close()
         finally:
-            if self._runner is not None:
-                self._runner.close()
+            super().end()
             if self._service is not None:
                 self._service.stop()
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from locktables import FACES, Scheduled, Tables, table
+from eitherface import FACES
+from locktables import Scheduled, Tables, table
 
 
 @pytest.fixture(params=FACES)

@@ -16,6 +16,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from eitherface import EitherFace
 from eventually import BOUND_S, until
 from readystore import ready_store
 from taskstores import soon
@@ -45,23 +46,12 @@ from slotkeeper.semaphore.core import Core as Semaphores
 WAIT_S = 20.0
 
 
-class Direct:
-    """A client of either face: it has the client's methods, and what the asyncio face awaits runs to its end."""
+class Direct(EitherFace):
+    """A client of either face."""
 
     def __init__(self, face: str, store: Store | str, **options: Any) -> None:
         self.client: Any = (DirectLocks if face == "threads" else AsyncDirectLocks)(store, **options)
-        self._runner = asyncio.Runner() if face == "asyncio" else None
-
-    def __getattr__(self, method: str) -> Any:
-        bound = getattr(self.client, method)
-        if self._runner is None or not callable(bound):
-            return bound
-        return lambda *values, **named: self.run(bound(*values, **named))
-
-    def run(self, core: Any) -> Any:
-        """Run what the asyncio face awaits."""
-        assert self._runner is not None
-        return self._runner.run(core)
+        super().__init__(face, self.client)
 
     def holding(self, name: str, body: Callable[[Any], Any], **named: Any) -> Any:
         """Do something while a lock is held; return the hold."""
@@ -79,8 +69,7 @@ class Direct:
     def end(self) -> None:
         """Close it and its loop."""
         self.close()
-        if self._runner is not None:
-            self._runner.close()
+        super().end()
 
 
 @pytest.fixture(scope="module")

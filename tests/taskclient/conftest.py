@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from eitherface import FACES
 from scriptedservice import Script, scripted
-from taskstores import FACES
 
 
 @pytest.fixture

@@ -9,8 +9,9 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from eitherface import FACES
 from readystore import ready_store
-from taskstores import FACES, DatabasePlace, DiskPlace, Hands, MemoryPlace, Place, ServicePlace, Tasks, opened
+from taskstores import DatabasePlace, DiskPlace, Hands, MemoryPlace, Place, ServicePlace, Tasks, opened
 
 from slotkeeper.database import Store
 

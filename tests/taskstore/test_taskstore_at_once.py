@@ -8,7 +8,8 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from taskstores import FACES, Hands, opened
+from eitherface import FACES
+from taskstores import Hands, opened
 
 from slotkeeper.taskstore import Add, Change, Interrupted, MemoryJournal, Task, TaskStore, UpdateError
 

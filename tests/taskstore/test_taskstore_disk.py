@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from taskstores import FACES, Hands, opened
+from eitherface import FACES
+from taskstores import Hands, opened
 
 from slotkeeper.database import ForkedError
 from slotkeeper.taskstore import Add, JournalDamaged, JournalFailed, JournalFull, JournalLocked, Task, TaskStore

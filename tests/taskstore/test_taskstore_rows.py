@@ -11,8 +11,9 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from eitherface import FACES
 from eventually import until
-from taskstores import FACES, DatabasePlace, opened
+from taskstores import DatabasePlace, opened
 
 from slotkeeper import schema
 from slotkeeper.database import (
