@@ -6,7 +6,7 @@ import asyncio
 import platform
 import random
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Self
 from uuid import UUID
@@ -251,7 +251,8 @@ class AsyncDirectLocks(_Direct):
         """See DirectLocks.locks."""
         return await self._opened().locks()
 
-    def hold(
+    @asynccontextmanager
+    async def hold(
         self,
         name: str,
         *,
@@ -259,14 +260,8 @@ class AsyncDirectLocks(_Direct):
         lease_s: float = DEFAULT_LEASE_S,
         wait_s: float = 0.0,
         request: str | None = None,
-    ) -> AbstractAsyncContextManager[AsyncLockHold]:
-        """See DirectLocks.hold: `async with locks.hold(...) as hold`."""
-        return self._held(name, holder, lease_s, wait_s, request)
-
-    @asynccontextmanager
-    async def _held(
-        self, name: str, holder: str, lease_s: float, wait_s: float, request: str | None
     ) -> AsyncIterator[AsyncLockHold]:
+        """See DirectLocks.hold: `async with locks.hold(...) as hold`."""
         lock = await self._acquire(name, holder, lease_s, wait_s, request)
         async with AsyncLockHold(self, self._kept(), lock, lease_s) as hold:
             yield hold

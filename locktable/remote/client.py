@@ -80,9 +80,10 @@ class _Remote:
             return await self._opened().release(lock.name, lock.id)
         return await self._opened().release(lock, lock_id)
 
-    async def _end(self) -> tuple[Core | None, LockKeeper | None]:
-        core, keeper, self._core, self._keeper = self._core, self._keeper, None, None
-        return core, keeper
+    def _end(self) -> LockKeeper | None:
+        """Answer nobody any more, and return what is still to be closed."""
+        keeper, self._core, self._keeper = self._keeper, None, None
+        return keeper
 
     @asynccontextmanager
     async def _renewing(self) -> AsyncIterator[Core]:
@@ -126,8 +127,7 @@ class LockClient(_Remote):
 
     def close(self) -> None:
         """Stop renewing, and give up the connections. What is held ends with its lease. Safe to call twice."""
-        _, keeper = drive(self._end())
-        if keeper is not None:
+        if (keeper := self._end()) is not None:
             keeper.close()
         for caller in self._callers:
             drive(caller.close())
@@ -210,8 +210,7 @@ class AsyncLockClient(_Remote):
 
     async def close(self) -> None:
         """See LockClient.close. Requests that are being taken back are waited for."""
-        _, keeper = await self._end()
-        if keeper is not None:
+        if (keeper := self._end()) is not None:
             await asyncio.to_thread(keeper.close)
         while self._finishing:
             await asyncio.wait(set(self._finishing))
