@@ -56,6 +56,12 @@ def database_place(request: pytest.FixtureRequest, kind: str) -> DatabasePlace:
 
 
 @pytest.fixture
+def where(tmp_path: Path) -> Path:
+    """A directory that is not there yet."""
+    return tmp_path / "journal"
+
+
+@pytest.fixture
 def hands() -> Hands:
     """Clocks that the test moves."""
     return Hands()
