@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from cassandra.cluster import Session
 from contract.faces import FACES, Face
 from cqlserver import ScriptedServer
 from scriptedstore import HASTY_S, HOSTS, SERVED, Bench, checked, opened
+from scriptedtokens import TOKENS, connect
 
 from slotkeeper.database.cassandra import CassandraStore
 
@@ -46,3 +48,17 @@ def hasty(face: Face) -> Iterator[Bench]:
     """A server and a store of the test's own, for silence: the store waits only briefly."""
     with ScriptedServer([SERVED], hosts=HOSTS) as server, opened(server, request_timeout_s=HASTY_S) as store:
         yield from checked(Bench(server, store, face))
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    """A server of the test's own, with a table of tokens."""
+    with ScriptedServer([TOKENS]) as server:
+        yield server
+
+
+@pytest.fixture
+def session(server: ScriptedServer) -> Iterator[Session]:
+    """The real driver, connected to it."""
+    with connect(server) as session:
+        yield session
