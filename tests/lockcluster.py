@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Coroutine
+from functools import partial
 from itertools import count
 from typing import Any, TypeVar
 
@@ -12,6 +13,7 @@ import msgspec
 from slotkeeper import schema
 from slotkeeper.database import Batch, Key, Outcome, Row, Slice, Store, Table, Unavailable
 from slotkeeper.database.simulated import Flag, Scheduler, SimulatedPort, SimulatedStore, Straight, Task
+from slotkeeper.database.simulated.port import Network as AnyNetwork
 from slotkeeper.database.simulated.port import SimulatedPending
 from slotkeeper.database.sqlite import SqliteStore
 from slotkeeper.locktable import Grant, LockError, Request
@@ -20,6 +22,7 @@ from slotkeeper.locktable.node import Answer, Background, Message, Node, Terms, 
 T = TypeVar("T")
 BEGAN_MS = 1_700_000_000_000
 LONG_S = 3_600.0
+Carry = Callable[[str, Message, SimulatedPending[Answer]], None]
 Hold = float | Callable[[], bool]  # for so long, or until that is so
 
 
@@ -80,23 +83,26 @@ class Network(Straight):
             super().read(table, partition, slices, serial, pending)
 
 
-class NodePort(SimulatedPort):
-    """A node's port: messages travel at once, as the JSON that they would be, unless the cluster says otherwise."""
+class SchedulePort(SimulatedPort):
+    """A node's port in a schedule. `carry` takes a message to an address, and its answer back."""
 
-    def __init__(self, cluster: Cluster, name: str) -> None:
-        self.network = Network(cluster.store)
-        super().__init__(cluster.scheduler, self.network, group=name, wall_offset_ms=BEGAN_MS)
-        self._cluster, self._name = cluster, name
+    def __init__(
+        self, scheduler: Scheduler, network: AnyNetwork, carry: Carry, *, group: object, began_ms: int
+    ) -> None:
+        super().__init__(scheduler, network, group=group, wall_offset_ms=began_ms)
+        self._carry = carry
         self._begun: list[Ended] = []
 
     async def ask(self, address: str, message: Message, timeout_s: float) -> Answer:
+        """See Port.ask of lock nodes."""
         pending: SimulatedPending[Answer] = SimulatedPending(self._scheduler)
-        self._cluster.carry(self._name, address, message, pending)
+        self._carry(address, message, pending)
         if not await pending.wait(timeout_s):
             raise Unreachable(address)
         return pending.result()
 
     def begin(self, core: Coroutine[Any, Any, None]) -> Background:
+        """See Port.begin of lock nodes."""
         ended = Ended(self._scheduler, core)
         self._begun = [each for each in self._begun if each.is_going_on] + [ended]
         self._scheduler.spawn(ended.run(), "beside", self._group)
@@ -110,6 +116,14 @@ class NodePort(SimulatedPort):
             task.coroutine.close()
         for begun in self._begun:
             begun.core.close()
+
+
+class NodePort(SchedulePort):
+    """A node's port: messages travel at once, as the JSON that they would be, unless the cluster says otherwise."""
+
+    def __init__(self, cluster: Cluster, name: str) -> None:
+        self.network = Network(cluster.store)
+        super().__init__(cluster.scheduler, self.network, partial(cluster.carry, name), group=name, began_ms=BEGAN_MS)
 
 
 class Cluster:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from asyncio import CancelledError
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from lockcluster import Ended
+from lockcluster import SchedulePort
 from schedules.network import FaultyNetwork
 
 from slotkeeper.database import Batch, Key, Outcome, Row, Slice, Table, Unavailable
-from slotkeeper.database.simulated import SimulatedPending, SimulatedPort, Task
+from slotkeeper.database.simulated import SimulatedPending, Task
 from slotkeeper.locktable import LockError, Request
-from slotkeeper.locktable.node import Answer, Background, Message, Node, Unreachable
+from slotkeeper.locktable.node import Node, Unreachable
 from slotkeeper.locktable.node.seat import Term
 
 if TYPE_CHECKING:
@@ -51,42 +52,18 @@ class Line(FaultyNetwork):
             super().read(table, partition, slices, serial, pending)
 
 
-class Port(SimulatedPort):
+class Port(SchedulePort):
     """A node's port. Its clock goes as fast as all others, and shows another time."""
 
     def __init__(self, machine: Machine, offset_s: float) -> None:
         world = machine.world
-        super().__init__(world.scheduler, machine.line, group=machine, wall_offset_ms=START_MS)
-        self._machine, self._offset_s = machine, offset_s
-        self._beside: list[Ended] = []
+        carry = partial(world.post.carry, machine)
+        super().__init__(world.scheduler, machine.line, carry, group=machine, began_ms=START_MS)
+        self._offset_s = offset_s
 
     def now(self) -> float:
         """Return this machine's seconds."""
         return self._scheduler.now + self._offset_s
-
-    async def ask(self, address: str, message: Message, timeout_s: float) -> Answer:
-        """See Port.ask of lock nodes."""
-        pending: SimulatedPending[Answer] = SimulatedPending(self._scheduler)
-        self._machine.world.post.carry(self._machine, address, message, pending)
-        if not await pending.wait(timeout_s):
-            raise Unreachable(address)
-        return pending.result()
-
-    def begin(self, core: Coroutine[Any, Any, None]) -> Background:
-        """See Port.begin of lock nodes."""
-        ended = Ended(self._scheduler, core)
-        self._beside = [each for each in self._beside if each.is_going_on] + [ended]
-        self._scheduler.spawn(ended.run(), "beside", self._group)
-        return ended
-
-    def die(self) -> None:
-        """Let nothing of the process go on."""
-        self.is_dead = True
-        for task in [task for task in self._scheduler.tasks if task.group is self._group]:
-            self._scheduler.drop(task)
-            task.coroutine.close()
-        for begun in self._beside:
-            begun.core.close()
 
 
 class LoggedNode(Node):
