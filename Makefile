@@ -1,6 +1,8 @@
 # What a newcomer types. It needs Python 3.11 or newer, and for the tests Java 17 (or 11) or a Docker engine.
 
 PYTHON ?= python3
+# Most tests wait for a lease or for the database, not for a processor.
+WORKERS ?= 4
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
@@ -32,8 +34,8 @@ types: $(INSTALLED) ## Check types
 imports: $(INSTALLED) ## Check which package may import which
 	$(BIN)/lint-imports
 
-pytest: $(INSTALLED) ## Run the tests; ARGS="-k name" picks some
-	$(BIN)/pytest $(ARGS)
+pytest: $(INSTALLED) ## Run the tests; ARGS="-k name" picks some, WORKERS=0 runs them in one process
+	$(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal $(ARGS)
 
 simulate: $(INSTALLED) ## Run a million simulated schedules, and 50,000 of lock nodes; ARGS="--seed 7" for others
 	cd tests && ../$(BIN)/python -m simulator --schedules 1000000 $(ARGS)

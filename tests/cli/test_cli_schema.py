@@ -105,7 +105,11 @@ def test_status_says_what_is_there(run: Run, embedded: str) -> None:
     assert found.code == 0
     first, *changes = found.json.pop("history")
     assert set(changes[-1]) == {"action", "who", "at_ms", "before", "after", "md5", "broken"}
-    assert [(each["before"], each["after"]) for each in (first, *changes)] == [(None, "0.1"), ("0.1", "0.2"), ("0.2", "0.3")]
+    assert [(each["before"], each["after"]) for each in (first, *changes)] == [
+        (None, "0.1"),
+        ("0.1", "0.2"),
+        ("0.2", "0.3"),
+    ]
     assert found.json == {**found.json, "state": "current", "installed": "0.3", "expected": "0.3", "locked_by": None}
     assert {*found.json, "history"} == {
         *("state", "installed", "min_compatible", "expected", "consistency"),

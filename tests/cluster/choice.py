@@ -31,14 +31,15 @@ class Choice:
 def choose() -> Choice:
     """Find a server, and fetch what it takes to start it; raises NoServer."""
     if url := os.environ.get(VARIABLE):
-        return _named(url)
+        return named(url)
     try:
         return Choice(f"a container of {image_name()}", container_server)
     except NoImage as no_image:
         return _local_node(no_image)
 
 
-def _named(url: str) -> Choice:
+def named(url: str) -> Choice:
+    """Use the server at a URL; raises NoServer where it is none."""
     try:
         server = Server.parse(url)
     except ValueError as error:

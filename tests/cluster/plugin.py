@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cassandra.cluster import Session
 
-from .choice import Choice, NoServer, choose
+from .choice import Choice, NoServer, choose, named
 from .container import NoImage, image_name
 from .java import NoJava, find_java
 from .server import Server, fresh_keyspace
@@ -16,6 +18,7 @@ from .server import Server, fresh_keyspace
 CHOICE = pytest.StashKey[Choice | NoServer]()
 MARKS: dict[str, Callable[[], object]] = {"container": image_name, "local_node": find_java}
 SAID = pytest.StashKey[list[str]]()
+SHARED, URL = pytest.StashKey[ExitStack](), pytest.StashKey[str]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -73,11 +76,40 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     wanted = any("cassandra_server" in getattr(item, "fixturenames", ()) for item in session.items)
     if not wanted or config.option.collectonly:
         return
-    try:
-        choice = config.stash[CHOICE] = choose()
+    config.stash[CHOICE] = choice = _shared(config) or _chosen()
+    if isinstance(choice, Choice):
         config.stash[SAID].append(f"cassandra: {choice.name}")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Start the server before the first of several processes, which share it."""
+    config = node.config
+    if SHARED not in config.stash:
+        config.stash[SHARED] = ExitStack()
+        if isinstance(choice := _chosen(), Choice):
+            config.stash[URL] = config.stash[SHARED].enter_context(choice.run()).url()
+            config.get_terminal_writer().line(f"cassandra: {choice.name}")
+    node.workerinput["cassandra"] = config.stash.get(URL, None)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Stop the server that several processes shared."""
+    if SHARED in config.stash:
+        config.stash[SHARED].close()
+
+
+def _chosen() -> Choice | NoServer:
+    try:
+        return choose()
     except NoServer as error:
-        config.stash[CHOICE] = error
+        return error
+
+
+def _shared(config: pytest.Config) -> Choice | None:
+    """Return the server that the processes of a run share, where this is one of several."""
+    url = getattr(config, "workerinput", {}).get("cassandra")  # what pytest-xdist gives its processes
+    return named(url) if url else None
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
