@@ -105,7 +105,7 @@ def test_eight_starters_make_one_schema(any_url: str, crew: Any) -> None:
 
 
 def test_seven_finish_what_the_eighth_died_over(any_url: str, crew: Any) -> None:
-    starters = crew(any_url, 3, "created table semaphore_metadata")
+    starters = crew(any_url, 10, "created table semaphore_metadata")  # a lease that a busy machine keeps renewing
 
     starters.start()
     holder = starters.heard("still")["pid"]
