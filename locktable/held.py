@@ -33,6 +33,21 @@ class Held:
             self._locks.lapsed(self._now())
             return self._locks.pop((name, lock_id))
 
+    def let_go(self, name: str, lock_id: str = "", request: str = "") -> None:
+        """Remove a lock, by its id or its request's."""
+        if lock_id:
+            self.remove(name, lock_id)
+        if request:
+            with self._guard:
+                for lock in [lock for lock in self._locks if (lock.name, lock.request) == (name, request)]:
+                    self._locks.pop(by_id(lock))
+
+    def has(self, lock: Lock) -> bool:
+        """Tell whether a lock is known, for as long as this copy of it lasts."""
+        with self._guard:
+            known = self._locks.get(by_id(lock))
+            return known is not None and known.until >= lock.until
+
     def locks(self) -> list[Lock]:
         """Return the locks whose leases have not ended, by name."""
         with self._guard:

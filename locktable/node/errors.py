@@ -26,6 +26,10 @@ class NodeLeaving(LockUnavailable):
     """This node is stopping, or has not started, and grants no locks. Ask another one."""
 
 
+class NoCopy(LockUnavailable):
+    """This node does not have that copy of another one's locks: it was restarted since, or gave it up. Begin another."""
+
+
 class Outdated(LockUnavailable):
     """A later speaker has been answered already. Whoever asks does not speak for the cluster any more."""
 

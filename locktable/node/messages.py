@@ -96,6 +96,24 @@ class Leave(_Said, frozen=True, tag="leave"):
     held: tuple[Told, ...]
 
 
+class Copy(_Said, frozen=True, tag="copy"):
+    """`asker` speaks in this epoch, and its clients hold these: keep them in a copy, until a later speaker recalls it."""
+
+    asker: Peer
+    epoch: int
+    copy: str
+    held: tuple[Told, ...]
+    begins: bool = False
+
+
+class Recall(_Said, frozen=True, tag="recall"):
+    """`speaker` speaks since this epoch: what is in this copy? Who answers adds nothing to it any more, as with `Rebuild`."""
+
+    epoch: int
+    speaker: Peer
+    copy: str
+
+
 class Vacant(_Said, frozen=True, tag="vacant"):
     """Whoever spoke in this epoch has stopped: the seat is free."""
 
@@ -206,5 +224,5 @@ class Refusal(_Said, frozen=True, tag="refusal"):
         return LockUnavailable(self.text)
 
 
-Message = Acquire | Renew | Release | Forget | Rebuild | Leave | Vacant | ListLocks | ListNode
+Message = Acquire | Renew | Release | Forget | Rebuild | Leave | Copy | Recall | Vacant | ListLocks | ListNode
 Answer = Given | Holdings | Listed | Done | Refusal

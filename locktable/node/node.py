@@ -15,11 +15,13 @@ from ..held import Held
 from ..limits import Limits
 from ..lock import Grant, Lock, Request
 from .asking import Asked
+from .copies import Copies
 from .errors import GrantLate, NodeLeaving, NoSpeaker, Outdated
 from .members import Members
 from .messages import (
     Acquire,
     Answer,
+    Copy,
     Done,
     Forget,
     Given,
@@ -31,6 +33,7 @@ from .messages import (
     ListNode,
     Message,
     Rebuild,
+    Recall,
     Refusal,
     Release,
     Renew,
@@ -42,7 +45,7 @@ from .rows import Peer, Seen
 from .seat import Term
 from .speaking import Speaking
 from .spread import Spread
-from .status import HeldUp, Status
+from .status import Status, status_of
 from .stopping import hand_on, resign
 from .terms import Terms
 
@@ -68,10 +71,20 @@ class Node:
         limits: Limits | None = None,
     ) -> None:
         self.me, self.cluster, self.port, self.terms = Peer(name, new_id(), address), cluster, port, terms or Terms()
-        self.held = Held(port.now)
+        self.held, self.copies = Held(port.now), Copies(port.now)
         self.members = Members(port, cluster, self.me, self.terms)
         self.speaking = Speaking(
-            port, cluster, self.me, self.held, self.terms, self, new_id=new_id, dice=dice, limits=limits
+            port,
+            cluster,
+            self.me,
+            self.held,
+            self.terms,
+            self,
+            self.copies,
+            others=lambda: self.members.others,
+            new_id=new_id,
+            dice=dice,
+            limits=limits,
         )
         self.known = Seen()  # who speaks, as far as we know
         self.promised = 0  # nothing is handed out that was granted in an epoch before this one
@@ -203,26 +216,7 @@ class Node:
 
     async def status(self) -> Status:
         """Tell what this node knows of itself and of its cluster."""
-        speaking, now = self.speaking, self.port.now()
-        term, rebuilding, trouble = speaking.seat.term, speaking.rebuilding, speaking.election.trouble
-        held_up_by = (rebuilding.held_up_by or {}) if rebuilding is not None else {}
-        return Status(
-            cluster=self.cluster,
-            node=self.me,
-            speaker=self.known.speaker,
-            epoch=self.known.epoch or 0,
-            speaks=speaking.is_trusted,
-            trusted_s=max(0.0, term.trusted_until - now) if term is not None else 0.0,
-            rebuilt=speaking.is_trusted and speaking.table.is_rebuilt,
-            held_up_by=tuple(
-                HeldUp(peer, max(0.0, speaking.horizon.ends_at(peer.instance) - now)) for peer in held_up_by.values()
-            ),
-            members=self.members.peers,
-            locks=len(await speaking.table.locks()),
-            waiting=speaking.table.waiting,
-            held=len(self.held.locks()),
-            trouble=str(trouble) if trouble is not None else "",
-        )
+        return await status_of(self)
 
     # --- what other nodes ask -------------------------------------------------------------------------------------------
 
@@ -251,6 +245,11 @@ class Node:
                 return await self._told(message)
             case Leave():
                 await self._adopted(message)
+            case Copy():
+                self._copied(message)
+            case Recall():
+                await self._promise(message.epoch, message.speaker)
+                return self._listed(self.copies.of(message.copy))
             case Vacant():
                 self.saw(Seen(max(message.epoch, 0)))
                 self.speaking.election.look_soon()
@@ -262,20 +261,33 @@ class Node:
         return Done()
 
     async def _told(self, message: Rebuild) -> Holdings:
-        """Tell a new speaker what may be held, and give our word: nothing granted in an older epoch is handed out any more."""
-        if message.epoch < self.promised:
-            raise Outdated(self.promised)
-        self.promised = message.epoch
-        term = self.speaking.seat.term
-        if term is not None and term.epoch < message.epoch:
-            await self.speaking.end()
-        self.saw(Seen(message.epoch, None, message.speaker))
+        """Tell a new speaker what may be held."""
+        await self._promise(message.epoch, message.speaker)
         now, granted = self.port.now(), await self.speaking.table.granted()
         return Holdings(
             peer=self.me,
             held=tuple(Told.of(lock, now) for lock in self.held.locks()),
             granted=tuple(Told.of(lock, now) for lock in granted),
         )
+
+    async def _promise(self, epoch: int, speaker: Peer) -> None:
+        """Give our word: nothing granted in an older epoch is handed out any more, and no copy of it grows."""
+        self._check_epoch(epoch)
+        self.promised = epoch
+        term = self.speaking.seat.term
+        if term is not None and term.epoch < epoch:
+            await self.speaking.end()
+        self.saw(Seen(epoch, None, speaker))
+
+    def _copied(self, message: Copy) -> None:
+        self._check_takes_requests()
+        self._check_epoch(message.epoch)
+        now = self.port.now()
+        self.copies.add(message.copy, [told.here(now) for told in message.held], begins=message.begins)
+
+    def _check_epoch(self, epoch: int) -> None:
+        if epoch < self.promised:
+            raise Outdated(self.promised)
 
     async def _adopted(self, message: Leave) -> None:
         self._check_speaks()
@@ -320,12 +332,9 @@ class Node:
         return grant
 
     def _let_go(self, item: Item) -> None:
-        if item.id:
-            self.held.remove(item.name, item.id)
-        if item.request:
-            for lock in self.held.locks():
-                if (lock.name, lock.request) == (item.name, item.request):
-                    self.held.remove(lock.name, lock.id)
+        self.held.let_go(item.name, item.id, item.request)
+        self.copies.let_go(item)
+        self.speaking.let_go(item)
 
     def _speaker(self) -> Peer:
         speaker = self.known.speaker
@@ -377,6 +386,7 @@ class Node:
         return Listed(locks=tuple(Told.of(lock, now) for lock in locks))
 
     def _to_tell(self) -> list[Peer]:
-        peers = {peer.instance: peer for peer in (*self.members.peers, *self.speaking.horizon.peers)}
+        known = (*self.members.peers, *self.speaking.horizon.peers, *self.speaking.witnesses)
+        peers = {peer.instance: peer for peer in known}
         peers.pop(self.me.instance, None)
         return list(peers.values())

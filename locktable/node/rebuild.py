@@ -4,6 +4,9 @@ It reads the horizon rows, and asks each instance that has one what its clients 
 does not answer holds the rebuild up until its row is gone: its leases have ended by then. One that answers has given its word
 to hand out nothing any more that an older speaker granted, so no grant can come up after the rebuild.
 
+Where the row names a witness, that is asked as well. What it has a copy of is all that was answered through the instance, and
+nothing more will be: the witness confirms nothing to an older speaker any more. So the instance itself is not waited for.
+
 Meanwhile what has been told can be renewed: it is held, so nobody else can hold it, and a speaker's end shall cost no holder
 its lock.
 """
@@ -11,22 +14,25 @@ its lock.
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
-from ...database import DatabaseError, Slice
+from ...database import DatabaseError, Event, Slice
 from ..errors import LockError, NotHeld
 from ..leases import by_id
 from ..lock import Lock, Moment, lease
-from .errors import Outdated
+from .copies import Copies
+from .errors import NoCopy, Outdated
 from .horizon import Horizon
-from .messages import Holdings, Rebuild, Refusal
+from .messages import Answer, Holdings, Listed, Message, Rebuild, Recall, Refusal
 from .port import Port
-from .rows import CLUSTERS, HORIZON_ROWS, Peer, horizon_key
+from .rows import CLUSTERS, HORIZON_ROWS, Peer, Witnessed, horizon_key
 from .seat import Seat, Term
 from .terms import Terms
 
 log = logging.getLogger(__name__)
 
 LOOK_BEFORE_S = 2.0
+GRACE_S = 1.0  # how long whoever has a witness may be slow to tell by itself
 
 
 class TermOver(Exception):  # between the rebuild and the node: it reaches no caller
@@ -37,15 +43,18 @@ class Rebuilding:
     """One rebuild, of one term. `held_up_by` has those who have not answered, once it is known whom to ask."""
 
     def __init__(
-        self, port: Port, cluster: str, me: Peer, seat: Seat, term: Term, horizon: Horizon, terms: Terms
+        self, port: Port, cluster: str, me: Peer, seat: Seat, term: Term, horizon: Horizon, terms: Terms, copies: Copies
     ) -> None:
         self.held_up_by: dict[str, Peer] | None = None
         self.answered = 0
+        self.witnessed: dict[str, set[tuple[str, str]]] = {}  # whom others have told of, and of which locks
         self._held: dict[tuple[str, str], Lock] = {}
         self._granted: dict[tuple[str, str], Lock] = {}
         self._newest: dict[str, int] = {}  # the latest fence of each name that somebody holds
         self._port, self._cluster, self._me, self._terms = port, cluster, me, terms
-        self._seat, self._term, self._horizon = seat, term, horizon
+        self._seat, self._term, self._horizon, self._copies = seat, term, horizon, copies
+        self._tried: dict[str, Event] = {}
+        self._all_heard = port.event()
 
     async def gather(self, held: list[Lock], granted: list[Lock]) -> list[Lock]:
         """Return what may be held, once all have told it or their leases have ended. Begin with our own. Raises TermOver."""
@@ -53,8 +62,13 @@ class Rebuilding:
         self._add(held, granted)
         asked = [peer for peer in self._horizon.peers if peer.instance != self._me.instance]
         self.held_up_by = {peer.instance: peer for peer in asked}
-        for each in [self._port.begin(self._ask(peer)) for peer in asked]:
-            await each.ended()
+        for peer in asked:
+            self._tried[peer.instance] = self._port.event()
+            self._port.begin(self._ask(peer))
+            if (witness := self._horizon.witness_of(peer.instance)) is not None:
+                self._port.begin(self._recall(peer, witness))
+        while self._goes_on and self.held_up_by:
+            await self._all_heard.wait(self._terms.again_s)
         if self.held_up_by or not self._goes_on:
             raise TermOver
         return self._known()
@@ -108,34 +122,72 @@ class Rebuilding:
             if await self._was_told(peer):
                 self.answered += 1
                 self._hear(peer)
-            elif await self._has_ended(peer):
+                return
+            self._tried[peer.instance].set()
+            if not await self._has_ended(peer):
+                await self._port.sleep(self._terms.again_s)
+            elif not self.has_heard(peer):
                 if self._goes_on:
                     self._horizon.lose(peer.instance)
                 self._hear(peer)
-            else:
-                await self._port.sleep(self._terms.again_s)
 
     def _hear(self, peer: Peer) -> None:
         if self.held_up_by is not None:
             self.held_up_by.pop(peer.instance, None)
+            if not self.held_up_by:
+                self._all_heard.set()
 
     async def _was_told(self, peer: Peer) -> bool:
-        message, asked_at = Rebuild(epoch=self._term.epoch, speaker=self._me), self._port.now()
-        try:
-            answer = await self._port.ask(peer.address, message, self._terms.ask_s)
-        except LockError as error:
-            log.debug("%s has not told what it holds: %s", peer.node, error)
+        answer = await self._answer(peer.address, Rebuild(epoch=self._term.epoch, speaker=self._me))
+        # Another instance at the same address can tell nothing of the former one: its memory is gone.
+        if not isinstance(answer, Holdings) or answer.peer.instance != peer.instance or self.has_heard(peer):
             return False
+        now = self._port.now()
+        self._add([told.here(now) for told in answer.held], [told.here(now) for told in answer.granted])
+        return True
+
+    async def _recall(self, peer: Peer, witness: Witnessed) -> None:
+        """Have a witness tell for an instance, which may tell by itself meanwhile: then it is not only slow to."""
+        while self._goes_on and not self.has_heard(peer):
+            if (locks := await self._copy(witness)) is None:
+                await self._port.sleep(self._terms.again_s)
+                continue
+            # No lease through it lasts longer than its row, however long the word of it was on its way.
+            ends_at = self._horizon.ends_at(peer.instance)
+            self._add([replace(lock, until=min(lock.until, ends_at)) for lock in locks], [])
+            await self._tried[peer.instance].wait(GRACE_S)
+            if self._goes_on and not self.has_heard(peer):
+                log.info("what the clients of %s hold is told by its witness at %s", peer.node, witness.address)
+                self.witnessed[peer.instance] = {by_id(lock) for lock in locks}
+                self._hear(peer)
+
+    async def _copy(self, witness: Witnessed) -> list[Lock] | None:
+        if witness.address == self._me.address:
+            return self._own_copy(witness.copy)
+        message = Recall(epoch=self._term.epoch, speaker=self._me, copy=witness.copy)
+        answer, now = await self._answer(witness.address, message), self._port.now()
+        return [told.here(now) for told in answer.locks] if isinstance(answer, Listed) else None
+
+    def _own_copy(self, copy: str) -> list[Lock] | None:
+        try:
+            return self._copies.of(copy)
+        except NoCopy:
+            return None
+
+    async def _answer(self, address: str, message: Message) -> Answer | None:
+        """Ask, and return the answer; None where there is none that counts."""
+        asked_at = self._port.now()
+        try:
+            answer = await self._port.ask(address, message, self._terms.ask_s)
+        except LockError as error:
+            log.debug("%s has not told what is held: %s", address, error)
+            return None
         now = self._port.now()
         if isinstance(answer, Refusal) and isinstance(answer.raised(now), Outdated) and self._goes_on:
             self._seat.leave()  # another one speaks by now
-        # Another instance at the same address can tell nothing of the former one: its memory is gone.
-        if not isinstance(answer, Holdings) or answer.peer.instance != peer.instance or not self._goes_on:
-            return False
-        if now - asked_at > self._terms.ask_s:
-            return False  # we stood still: leases would last longer by that than they do
-        self._add([told.here(now) for told in answer.held], [told.here(now) for told in answer.granted])
-        return True
+        if not self._goes_on or now - asked_at > self._terms.ask_s:
+            return None  # where we stood still, leases would last longer by that than they do
+        return answer
 
     async def _has_ended(self, peer: Peer) -> bool:
         """Tell whether an instance's leases have ended, by its row: only we write it now."""

@@ -18,6 +18,7 @@ CLUSTERS = Table(
         "speaker": Kind.TEXT,
         "node": Kind.TEXT,
         "address": Kind.TEXT,
+        "witness": Kind.TEXT,
     },
 )
 NODES = Table(
@@ -40,6 +41,23 @@ class Peer(msgspec.Struct, frozen=True):
     node: str
     instance: str
     address: str
+
+
+@dataclass(frozen=True, slots=True)
+class Witnessed:
+    """Which copy of what an instance's clients hold another node has, and where that one is reached."""
+
+    copy: str
+    address: str
+
+    def __str__(self) -> str:
+        return f"{self.copy} {self.address}"
+
+    @classmethod
+    def of(cls, row: Row) -> Witnessed | None:
+        """Read it from a horizon row."""
+        copy, _, address = text(row, "witness").partition(" ")
+        return cls(copy, address) if address else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +86,13 @@ def horizon_key(instance: str) -> Key:
     return (HORIZON, instance)
 
 
-def horizon_row(peer: Peer, ttl_s: int) -> Write:
-    """Write an instance's horizon row. It rides along with a change of the speaker row."""
-    return insert(horizon_key(peer.instance), {"node": peer.node, "address": peer.address}, ttl_s=ttl_s)
+def horizon_row(peer: Peer, ttl_s: int, witness: Witnessed | None = None) -> Write:
+    """Write an instance's horizon row. It rides along with a change of the speaker row.
+
+    A witness is written even where there is none: a cell left out would stay what it was.
+    """
+    values = {"node": peer.node, "address": peer.address, "witness": str(witness) if witness is not None else None}
+    return insert(horizon_key(peer.instance), values, ttl_s=ttl_s)
 
 
 def member_row(peer: Peer, since_ms: int, ttl_s: int) -> Write:

@@ -6,10 +6,12 @@ import logging
 from collections.abc import Callable
 
 from ..core import Locks
-from ..errors import NotHeld, NotRebuilt
+from ..errors import NotHeld, NotRebuilt, NotTheSpeaker
 from ..held import Held
+from ..leases import by_id
 from ..limits import Limits
 from ..lock import Grant, Lock, Moment, Request
+from .copies import Copies
 from .election import Election, Watcher
 from .errors import GrantLate
 from .horizon import Horizon
@@ -19,6 +21,7 @@ from .rebuild import Rebuilding, TermOver
 from .rows import Peer
 from .seat import Seat, Term
 from .terms import Terms
+from .witness import Others, Witness
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +37,9 @@ class Speaking:
         held: Held,
         terms: Terms,
         watcher: Watcher,
+        copies: Copies,
         *,
+        others: Others,
         new_id: Callable[[], str],
         dice: Callable[[], float],
         limits: Limits | None = None,
@@ -44,6 +49,8 @@ class Speaking:
         self.table = Locks(port, new_id=new_id, may_grant=lambda node, until: self.seat.is_ours, limits=limits)
         self.rebuilding: Rebuilding | None = None
         self.rebuild_s = 0.0  # how long the last rebuild took
+        self.witness: Witness | None = None  # in a term
+        self._copies, self._others, self._new_id = copies, others, new_id
         self._port, self._cluster, self._me, self._held, self._terms = port, cluster, me, held, terms
 
     @property
@@ -51,18 +58,39 @@ class Speaking:
         """Tell whether nobody else can speak yet."""
         return self.seat.is_ours
 
+    @property
+    def witnesses(self) -> list[Peer]:
+        """Who keeps a copy of what our own clients hold, if anybody does."""
+        return [self.witness.peer] if self.witness is not None and self.witness.peer is not None else []
+
     # --- a term ---------------------------------------------------------------------------------------------------------
 
     def begin(self, term: Term) -> None:
         """Begin a term: find out what may be held, beside the renewals."""
         self.horizon.clear()
-        self.rebuilding = Rebuilding(self._port, self._cluster, self._me, self.seat, term, self.horizon, self._terms)
+        self.rebuilding = Rebuilding(
+            self._port, self._cluster, self._me, self.seat, term, self.horizon, self._terms, self._copies
+        )
+        self.witness = Witness(
+            self._port,
+            self._me,
+            self._held,
+            self.horizon,
+            self.seat,
+            term,
+            self._terms,
+            others=self._others,
+            new_id=self._new_id,
+        )
         self._port.begin(self._rebuild(self.rebuilding, term, self.table.generation))
 
     async def end(self) -> None:
         """End a term: whoever waits is told to ask again."""
         self.seat.leave()
         self.rebuilding = None
+        if self.witness is not None:
+            self.witness.end()
+            self.witness = None
         await self.table.drop()
 
     async def _rebuild(self, rebuilding: Rebuilding, term: Term, generation: int) -> None:
@@ -76,6 +104,18 @@ class Speaking:
             return
         self.rebuilding, self.rebuild_s = None, self._port.now() - began_at
         log.info("table rebuilt from %d nodes, %d locks held", rebuilding.answered + 1, len(locks))
+        self._take_over(rebuilding.witnessed, await self.table.locks())
+        if self.witness is not None:
+            await self.witness.keep()
+
+    def _take_over(self, witnessed: dict[str, set[tuple[str, str]]], locks: list[Lock]) -> None:
+        """Answer for what others have told of those that did not tell themselves: the next speaker shall not wait for them."""
+        for instance, ids in witnessed.items():
+            for lock in locks:
+                if by_id(lock) in ids:
+                    self._held.add(lock)
+                    self.horizon.need(self._me, lock.until)
+            self.horizon.retire(instance)
 
     # --- requests -------------------------------------------------------------------------------------------------------
 
@@ -87,6 +127,7 @@ class Speaking:
             return grant, await self._vouch(grant.lock, asker, generation)
         except BaseException:
             if not request.request:  # nobody can ask for it again
+                self.let_go(Item(grant.lock.name, grant.lock.id))
                 await self.table.release(grant.lock.name, grant.lock.id)
             raise
 
@@ -111,6 +152,11 @@ class Speaking:
             raise NotHeld(name, lock_id or request)
         return lock
 
+    def let_go(self, item: Item) -> None:
+        """Tell a witness nothing more of a lock that was released."""
+        if self.witness is not None:
+            self.witness.let_go(item)
+
     async def forget(self, item: Item) -> None:
         """Bring a lock back never."""
         if self.rebuilding is not None:
@@ -130,9 +176,14 @@ class Speaking:
         """Answer for what the clients of a node hold that stops, and let its horizon row go. Raises LockUnavailable."""
         if not self.table.is_rebuilt and (self.rebuilding is None or not self.rebuilding.has_heard(asker)):
             raise NotRebuilt
+        term = self.seat.term
         for lock in held:
             self._held.add(lock)
             self.horizon.need(self._me, lock.until)
+        while missing := [lock for lock in held if not self._is_witnessed(lock)]:
+            await self._tell(missing)
+        if term is None or self.seat.term is not term:
+            raise NotTheSpeaker
         self.horizon.let_go(asker.instance)
         await self.election.gone(asker.instance)
 
@@ -151,7 +202,18 @@ class Speaking:
     async def _vouch(self, lock: Lock, asker: Peer, generation: int) -> int:
         """Return our epoch once a lease may be answered for: its horizon is noted, and we have spoken all the time."""
         await self.election.cover(asker, lock.until)
+        while asker.instance == self._me.instance and not self._is_witnessed(lock):
+            await self._tell([lock])
+            await self.election.cover(asker, lock.until)
         term = self.seat.term
         if term is None or not self.is_trusted or self.table.generation != generation:
             raise GrantLate
         return term.epoch
+
+    def _is_witnessed(self, lock: Lock) -> bool:
+        """Tell whether a lock of our own clients may be answered for, where its horizon is covered."""
+        return self.witness is None or self.witness.has(lock)
+
+    async def _tell(self, locks: list[Lock]) -> None:
+        if self.witness is not None:
+            await self.witness.tell(locks)

@@ -12,7 +12,8 @@ class Terms:
     """Durations, in seconds. `speaker_lease_s` is how long the others wait for a speaker that has vanished.
 
     `margin_s` is for clocks of the database's servers that disagree, and for our own delay; `ahead_s` is how much longer
-    than its last lease a horizon is noted, so that a steady load costs no transaction a grant.
+    than its last lease a horizon is noted, so that a steady load costs no transaction a grant; `witness_s` is how long clients
+    of the speaker wait for a witness that does not answer.
     """
 
     speaker_lease_s: int = 6
@@ -20,6 +21,7 @@ class Terms:
     ahead_s: float = 6.0
     ask_s: float = 5.0
     again_s: float = 0.5
+    witness_s: float = 1.0
     member_ttl_s: int = 30
     stop_s: float = 10.0
 

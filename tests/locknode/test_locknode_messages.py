@@ -36,6 +36,7 @@ from slotkeeper.locktable.node import (
 )
 from slotkeeper.locktable.node.messages import (
     Acquire,
+    Copy,
     Done,
     Forget,
     Given,
@@ -46,6 +47,7 @@ from slotkeeper.locktable.node.messages import (
     ListLocks,
     ListNode,
     Rebuild,
+    Recall,
     Refusal,
     Release,
     Renew,
@@ -65,6 +67,8 @@ MESSAGES = [
     Forget(items=(Item("x", "i"), Item("y", request="r"))),
     Rebuild(epoch=7, speaker=PEER),
     Leave(asker=PEER, held=(TOLD,)),
+    Copy(asker=PEER, epoch=7, copy="c", held=(TOLD,), begins=True),
+    Recall(epoch=7, speaker=PEER, copy="c"),
     Vacant(epoch=7),
     ListLocks(),
     ListNode(),

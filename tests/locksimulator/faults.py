@@ -14,6 +14,7 @@ from slotkeeper.locktable.node import Node, Peer
 from slotkeeper.locktable.node.election import Election
 from slotkeeper.locktable.node.rebuild import Rebuilding
 from slotkeeper.locktable.node.seat import Seat
+from slotkeeper.locktable.node.speaking import Speaking
 from slotkeeper.locktable.remembered import Remembered
 from slotkeeper.locktable.state import State
 
@@ -78,5 +79,6 @@ FAULTS = (
     Fault("released ids", _patched(Remembered, "has", lambda self, name, some_id, now: False)),
     Fault("horizon wait", _patched(Rebuilding, "_has_ended", _not_waited_for)),
     Fault("horizon row", _patched(Election, "cover", _not_noted)),
+    Fault("witness", _patched(Speaking, "_is_witnessed", lambda self, lock: True)),
     Fault("trust ends", _patched(Seat, "is_ours", property(lambda self: self.term is not None))),
 )

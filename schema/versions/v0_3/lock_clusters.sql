@@ -8,6 +8,7 @@ CREATE TABLE IF NOT EXISTS lock_clusters (
     speaker TEXT,
     node TEXT,
     address TEXT,
+    witness TEXT,
     marker_until INTEGER,
     expiry TEXT,
     PRIMARY KEY (cluster, kind, instance)
