@@ -23,6 +23,10 @@ class Fences:
             raise BadEpoch(f"Epoch {epoch} cannot follow {self.epoch}: {BadEpoch.__doc__}")
         self.epoch, self.last = epoch, max(self.last, epoch << COUNT_BITS)
 
+    def is_former(self, fence: int) -> bool:
+        """Tell whether a fence is of an epoch before this one."""
+        return fence >> COUNT_BITS < self.epoch
+
     def seen(self, fence: int) -> None:
         """Let later fences be above one that was given elsewhere."""
         self.last = max(self.last, fence)

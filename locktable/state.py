@@ -220,9 +220,11 @@ class State:
     def _grant_again(self, call: Call, lock: Lock, at: Moment) -> None:
         """Answer a request with the lock that it has. Its client may have come through another node since.
 
-        A copy is kept: if an earlier call was handed the lock and gives up only now, it sees that it is not alone.
+        A copy is kept: if an earlier call was handed the lock and gives up only now, it sees that it is not alone. A grant of a
+        former epoch may have reached nobody, and the name may have been held by others since: its fence is of this epoch now.
         """
-        same = replace(lock, node=call.request.node or lock.node)
+        fence = self.fences.next() if self.fences.is_former(lock.fence) else lock.fence
+        same = replace(lock, node=call.request.node or lock.node, fence=fence)
         self._check_may(same.node, same.until)
         self._locks.put(same)
         call.grant(same, at.now, again=True)

@@ -44,5 +44,30 @@ def test_seed_6107_speaker_forgets_a_lock_of_its_own_that_was_released_through_a
     assert cluster.done(cluster.granting().acquire(want("x"))).lock.id != lock.id
 
 
+def test_seed_2614_grant_that_was_never_answered_comes_back_with_a_greater_fence(cluster: Cluster) -> None:
+    speaker, others = cluster.granting(), cluster.others()
+    _reach(cluster)
+    unanswered = cluster.begin(speaker.acquire(want("x", lease_s=300, request="r")), group=speaker.me.node)
+    cluster.until(lambda: unanswered.is_done)
+    assert isinstance(unanswered.error, LockUnavailable)
+
+    _reach(cluster, *(node.me.node for node in others))
+    cluster.until(lambda: cluster.speaker() not in (None, speaker))
+    second = cluster.granting()
+    between = cluster.done(second.acquire(want("x", lease_s=300))).lock
+    cluster.done(second.release("x", between.id))
+    cluster.run(2)
+    _reach(cluster, speaker.me.node)
+    cluster.until(lambda: cluster.speaker() is speaker)
+
+    assert cluster.done(cluster.granting().acquire(want("x", lease_s=300, request="r"))).lock.fence > between.fence
+
+
+def _reach(cluster: Cluster, *names: str) -> None:
+    """Let only these nodes reach the database."""
+    for name, port in cluster.ports.items():
+        port.network.is_away = name not in names
+
+
 def _known(node: Node) -> set[str]:
     return {peer.node for peer in node.members.peers}
