@@ -11,9 +11,11 @@ from slotkeeper.database import Store
 
 pytest_plugins = ["cluster.plugin"]
 
-# A shell that runs the tests in the background has them ignore Ctrl-C, and so would the processes that the tests interrupt.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# A shell that runs the tests in the background, or under nohup, has them ignore these signals; so would the processes that
+# tests send them to.
+for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, handler)
 
 # No promise of ours is about how fast a test draws its examples: a busy machine breaks none.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -200,7 +200,11 @@ def start_run(started: Start, node: RunningNode) -> Start:
 
 def ended(process: subprocess.Popen[str]) -> Ran:
     with process:
-        out, err = process.communicate(timeout=PATIENCE_S)
+        try:
+            out, err = process.communicate(timeout=PATIENCE_S)
+        except BaseException:
+            process.kill()  # the end of the with block waits for it
+            raise
     return Ran(process.returncode, out, err)
 
 
