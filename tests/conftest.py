@@ -13,7 +13,8 @@ pytest_plugins = ["cluster.plugin"]
 
 # A shell that runs the tests in the background, or under nohup, has them ignore these signals; so would the processes that
 # tests send them to.
-for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+DEFAULTS = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL, signal.SIGQUIT: signal.SIG_DFL}
+for number, handler in DEFAULTS.items():
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, handler)
 

@@ -89,7 +89,7 @@ def test_lease_is_lost_before_anybody_else_is_let_in(
 def test_lease_survives_what_heals_while_it_can_be_trusted(
     behind: Behind, calm: Client, ill: Callable[[Behind], None]
 ) -> None:
-    with driven(behind, request_timeout_s=0.2) as store, Client(store) as client:
+    with driven(behind, request_timeout_s=0.5) as store, Client(store) as client:
         hold = client.acquire("s", some_owner(), lease_s=2 * LEASE_S)
         trusted = hold.trusted_until or 0.0
         ill(behind)
