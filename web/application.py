@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.applications import Starlette
-from starlette.convertors import Convertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -18,7 +16,8 @@ from starlette.types import ASGIApp
 
 from ..errors import SlotkeeperError
 from . import metrics as measuring
-from .answers import JSON, answer, refusal, told
+from .answers import answer, refusal, told
+from .endpoint import Endpoint
 from .instance import Instance
 from .metrics import Metrics
 from .openapi import description
@@ -28,43 +27,7 @@ from .tokens import Guard
 
 READY_S = 5.0
 CUT_OFF = "The service stopped before this was done. It may have happened, or not: look before you repeat it."
-REST = "rest"  # in a path: `{name:rest}` is all that follows
-Handle = Callable[[Request], Awaitable[Response]]
 Sort = Callable[[SlotkeeperError], Response | None]
-
-
-class _Rest(Convertor[str]):
-    """What the framework's own `path` leaves out is a line's end."""
-
-    regex = r"[\s\S]*"
-
-    def convert(self, value: str) -> str:
-        return value
-
-    def to_string(self, value: str) -> str:
-        return value
-
-
-register_url_convertor(REST, _Rest())
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """Something that a service answers. `takes` and `answers` are the types of its JSON, for its description."""
-
-    method: str
-    path: str
-    handle: Handle
-    summary: str
-    takes: Any = None
-    answers: Mapping[int, Any] = field(default_factory=dict)
-    query: Sequence[str] = ()
-    media_type: str = JSON
-
-    @property
-    def template(self) -> str:
-        """The path, as descriptions and metrics have it."""
-        return re.sub(r":\w+}", "}", self.path)
 
 
 @dataclass(frozen=True, slots=True)

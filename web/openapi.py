@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
+from .endpoint import Endpoint
 from .problem import MEDIA_TYPE, ProblemDocument
-
-if TYPE_CHECKING:
-    from .application import Endpoint
 
 REFERENCE = "#/components/schemas/{name}"
 OPENAPI = "3.1.0"

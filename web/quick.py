@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from .serving import LONGEST_HEAD
+from .reading import LONGEST_HEAD
 
 
 class QuickProtocol(HttpToolsProtocol):

@@ -1,4 +1,4 @@
-"""Reading a request's body: not more than is good for the service, and not for ever."""
+"""Reading a request: not more than is good for the service, and not for ever."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from starlette.requests import Request
 
 from .problem import Problem
 
+LONGEST_HEAD = 64 << 10  # its path included: a group's name may be long, and a list of ids
 IN_VAIN = 8  # times the most that may be sent
 
 

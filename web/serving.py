@@ -17,11 +17,11 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ..errors import SlotkeeperError
+from .reading import LONGEST_HEAD
 from .stopping import Stopping
 
 GRACE_S = 30
 LINGER_S = 1.0
-LONGEST_HEAD = 64 << 10  # of a request, its path included: a group's name may be long, and a list of ids
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 

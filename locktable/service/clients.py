@@ -13,7 +13,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response, StreamingResponse
 
 from ...web.answers import JSON, PIECE, answer
-from ...web.application import Endpoint
+from ...web.endpoint import Endpoint
 from ...web.reading import Gone, Intake
 from ...web.stopping import Stopping, while_wanted
 from ...web.tokens import CALLER

@@ -9,7 +9,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from ...web.answers import answer
-from ...web.application import Endpoint
+from ...web.endpoint import Endpoint
 from ...web.reading import Intake
 from ...web.stopping import Stopping, while_wanted
 from ..lock import Lock

@@ -8,7 +8,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...web.answers import answer
-from ...web.application import Endpoint, responded
+from ...web.application import responded
+from ...web.endpoint import Endpoint
 from ...web.reading import Gone, Intake
 from ...web.repeats import Repeats
 from ...web.stopping import Stopping, while_wanted

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...web.answers import LINES, answer, lines, listed
-from ...web.application import Endpoint
+from ...web.endpoint import Endpoint
 from ...web.problem import Problem
 from ..stats import Stats
 from ..store import AsyncTaskStore

@@ -12,7 +12,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from slotkeeper.web.serving import LONGEST_HEAD, Server, bound
+from slotkeeper.web.reading import LONGEST_HEAD
+from slotkeeper.web.serving import Server, bound
 from slotkeeper.web.stopping import Stopping
 
 PROTOCOLS = ["QuickProtocol", "H11Protocol"]
