@@ -13,10 +13,11 @@ pytest_plugins = ["cluster.plugin"]
 
 # A shell that runs the tests in the background, or under nohup, has them ignore these signals; so would the processes that
 # tests send them to.
-DEFAULTS = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL, signal.SIGQUIT: signal.SIG_DFL}
-for number, handler in DEFAULTS.items():
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+for number in (signal.SIGHUP, signal.SIGQUIT):
     if signal.getsignal(number) is signal.SIG_IGN:
-        signal.signal(number, handler)
+        signal.signal(number, signal.SIG_DFL)
 
 # No promise of ours is about how fast a test draws its examples: a busy machine breaks none.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
