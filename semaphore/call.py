@@ -15,6 +15,7 @@ class Call:
     """
 
     __slots__ = (
+        "abandoned",
         "alone",
         "answer",
         "arrived",
@@ -42,6 +43,7 @@ class Call:
         self.ticket: int | None = None  # set while it stands in line
         self.stood = False  # it stands in line, or has, or may have
         self.attended = True  # somebody waits for it, and can lead
+        self.abandoned = False  # its caller is gone, and nothing of it is to be undone
         self.unsure = False  # an attempt of it may have applied
         self.tried: set[Hold] = set()  # the holds that such attempts may have granted
         self.gives_back: tuple[int, int] | None = None  # the token and fence of a hold that nobody knows of
@@ -50,8 +52,12 @@ class Call:
 
     @property
     def done(self) -> bool:
-        """Tell whether it is answered, one way or the other."""
-        return self.answer is not None or self.error is not None
+        """Tell whether it is answered, one way or the other, or nobody wants an answer any more."""
+        return self.answer is not None or self.error is not None or self.abandoned
+
+    def abandon(self) -> None:
+        """Send it no more. A renewal that came behind a longer one would shorten a lease that its owner counts on."""
+        self.attended, self.abandoned = False, True
 
     def succeed(self, answer: Answer) -> None:
         """Answer it."""

@@ -33,7 +33,8 @@ class Cancellation:
     def begin(self, calls: Sequence[Call]) -> None:
         """Begin to undo what callers that are gone will never know of. What may have to be undone leads on."""
         for call in calls:
-            call.attended &= _may_leave_something(call)
+            if not _may_leave_something(call):
+                call.abandon()
         self._port.finish(self._see_all_off(calls))
 
     async def _see_all_off(self, calls: Sequence[Call]) -> None:
@@ -44,9 +45,9 @@ class Cancellation:
             self._bucket.seen_off(calls)
 
     async def _see_off(self, call: Call) -> None:
-        if not _may_leave_something(call):
-            call.attended = False
-        elif isinstance(call.operation, Release):
+        if call.abandoned:
+            return
+        if isinstance(call.operation, Release):
             call.deadline = min(call.deadline, self._port.now() + LEAVING_S)
             await self._bucket.until_answered(call)
         elif _is_withdrawn(call):

@@ -37,7 +37,7 @@ class Inbox:
         claimed: list[Call] = []
         while self._calls and not (claimed and (claimed[0].alone or self._calls[0].alone)):
             call = self._calls.popleft()
-            if not call.claim.take():
+            if call.abandoned or not call.claim.take():
                 continue
             if call.gives_back is not None and not told.is_owed(*call.gives_back):
                 call.succeed(NotHeld())  # meanwhile somebody was told that it holds this

@@ -295,6 +295,24 @@ def test_seed_1000470_waiter_whose_place_nobody_can_take_back_is_told_so(opened:
         stage.answer(waiting, within_s=1 + LEAVING_S + 1)
 
 
+def test_seed_979778_cancelled_renewal_does_not_come_behind_a_longer_one(opened: Opened) -> None:
+    stage = opened(2)
+    one, keeper = stage.actor("one"), stage.actor("one-leases", drawn=0.5)
+    for owner in (1, 2):
+        stage.answer(one.acquire(owner, lease_s=3))
+    stage.answer(keeper.renew(1, 3))
+    stage.answer(one.renew(1, 10))
+
+    keeper.network.commits.append("slow")  # and refused: it does not know of the longer one
+    cancelled = keeper.renew(1, 3)
+    stage.passes(0.1)
+    stage.cancel(cancelled)
+    stage.answer(keeper.renew(2, 10))
+
+    stage.passes(6)
+    assert stage.holders == {1: 1, 2: 2}
+
+
 def _without_ticket(ticket: int) -> Hidden:
     def hides(rows: Rows) -> Rows:
         return {key: row for key, row in rows.items() if key[0] != WAITER or int(str(key[2]).split("/")[0]) != ticket}

@@ -79,12 +79,12 @@ class StagedNetwork:
 
 
 class Actor:
-    """A client on the stage. It speaks for owners by number."""
+    """A client on the stage. It speaks for owners by number. Clients that draw the same number write the same marks."""
 
-    def __init__(self, stage: Stage, name: str) -> None:
+    def __init__(self, stage: Stage, name: str, drawn: float) -> None:
         self.network = StagedNetwork(stage.scheduler, stage.store)
         port = SimulatedPort(stage.scheduler, self.network, wall_offset_ms=START_MS)
-        self.core = Core(port, DOMAIN, client_id=name, dice=lambda: 0.0)
+        self.core = Core(port, DOMAIN, client_id=name, dice=lambda: drawn)
         self.port, self._stage = port, stage
 
     def acquire(self, owner: int, *, wait_s: float = 0.0, lease_s: int | None = None, timeout_s: float = 20.0) -> Task:
@@ -115,9 +115,9 @@ class Stage:
         self._tokens = range(1, tokens + 1)
         self._actors: list[Actor] = []
 
-    def actor(self, name: str) -> Actor:
+    def actor(self, name: str, drawn: float = 0.0) -> Actor:
         """Let a client come on."""
-        self._actors.append(Actor(self, name))
+        self._actors.append(Actor(self, name, drawn))
         return self._actors[-1]
 
     def close(self) -> None:
