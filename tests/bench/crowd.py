@@ -87,13 +87,13 @@ async def _awaited(work: Awaitable[T]) -> T:
 
 
 def percentile(values: list[float], percent: float) -> float:
-    """Return the value that so many percent of the values do not exceed."""
+    """Return the value that so many percent of the values do not exceed. Raises NothingCounted where there is none."""
+    if not values:
+        raise NothingCounted(NothingCounted.__doc__)
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))]
 
 
 def spread(took_ms: list[float]) -> Readings:
-    """Return p50 and p99."""
-    if not took_ms:
-        raise NothingCounted(NothingCounted.__doc__)
+    """Return p50 and p99. Raises NothingCounted."""
     return {"p50": percentile(took_ms, 50), "p99": percentile(took_ms, 99)}

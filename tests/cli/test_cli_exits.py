@@ -39,8 +39,8 @@ EXPECTED = {
     " SchemaConflict KeyspaceMissing TableMissing",
     6: "Unavailable LoginRefused SchemaNotAgreed StoreFull BeingDeleted"
     " CannotListen JournalFailed JournalFull NotSent StoreBusy"
-    " FencesUsedUp GrantLate LimitReached LockAccessDenied LockUnavailable NoSpeaker NodeLeaving NotRebuilt NotTheSpeaker"
-    " Outdated ServiceUnreachable Unreachable",
+    " FencesUsedUp GrantLate LimitReached LockAccessDenied LockUnavailable NoCopy NoSpeaker NodeLeaving NotRebuilt"
+    " NotTheSpeaker Outdated ServiceUnreachable Unreachable",
     126: "CommandNotExecutable",
     127: "CommandNotFound",
     7: "AnswerLost LockUnknown OutcomeUnknown ChangeUnknown HoldUnknown SchemaUnsettled",

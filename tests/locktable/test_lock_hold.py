@@ -148,7 +148,7 @@ def leased(lease_s: float) -> Lock:
 def test_holds_are_renewed_by_one_thread_that_ends_with_the_keeper() -> None:
     renewer = Endless()
     keeper = keeper_of(renewer)
-    holds = [LockHold(renewer, keeper, leased(0.06), 0.06) for _ in range(3)]
+    holds = [LockHold(renewer, keeper, leased(0.6), 0.6) for _ in range(3)]
 
     until(lambda: renewer.renewed >= 9)
     assert not any(hold.is_lost for hold in holds)

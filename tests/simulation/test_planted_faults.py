@@ -9,6 +9,7 @@ from simulator.running import first_violation
 MOST = 100_000
 
 
+@pytest.mark.timeout(900)  # one that hides well takes minutes on a busy machine
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_planted_fault_is_found(fault: Fault) -> None:
     violation, run = first_violation(range(MOST), fault)
