@@ -12,31 +12,9 @@ from lockcluster import Cluster
 from lockseats import Bench, HandPort
 
 from slotkeeper import schema
-from slotkeeper.database import BlockingPort, Store, open_store
+from slotkeeper.database import BlockingPort, Store
 from slotkeeper.database.simulated import SimulatedStore
 from slotkeeper.database.sqlite import SqliteStore, wall_ms
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let those tests ask for a Cassandra that run on it, and leave the others alone."""
-    for item in items:
-        if isinstance(item, pytest.Function) and _runs_on_cassandra(item):
-            item.fixturenames = [*item.fixturenames, "cassandra_server"]
-
-
-def _runs_on_cassandra(item: pytest.Function) -> bool:
-    return hasattr(item, "callspec") and "cassandra" in item.callspec.params.values()
-
-
-@pytest.fixture(scope="module")
-def cassandra_store(cassandra_url: str) -> Iterator[Store]:
-    """A keyspace with the tables, for the tests of a module: each has a cluster of its own."""
-    store = open_store(cassandra_url)
-    try:
-        schema.setup(store)
-        yield store
-    finally:
-        store.close()
 
 
 @pytest.fixture(params=["simulated", "sqlite", "cassandra"])
