@@ -48,6 +48,7 @@ from .errors import (
 from .held import Held
 from .hold import AsyncLockHold, LockHold
 from .limits import Limits
+from .local import local_held, speaker_table
 from .lock import DEFAULT_LEASE_S, MAX_LEASE_S, Grant, Lock, Request, lease
 from .table import AsyncTable, Table
 
@@ -82,4 +83,6 @@ __all__ = [
     "Table",
     "TakenOver",
     "lease",
+    "local_held",
+    "speaker_table",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import http.client
 import json
@@ -18,17 +19,18 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 from time import perf_counter, time_ns
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from slotkeeper.database import drive
-from slotkeeper.taskstore import Add, Task, TaskStore
+from slotkeeper.taskstore import Add, AsyncTaskStore, Task, TaskStore
 from slotkeeper.taskstore.disk import DiskJournal
 from slotkeeper.taskstore.disk.frame import Kind, framed
 from slotkeeper.taskstore.ports import ThreadsPort
 from slotkeeper.taskstore.record import Record, encode
 from slotkeeper.taskstore.remote import TaskClient
 
-from .crowd import Readings, Window, counted, in_threads
+from .crowd import Readings, Window, counted, in_tasks, in_threads
 from .processes import Gate, in_processes
 
 DATA = bytes(100)
@@ -96,14 +98,14 @@ def appends(url: str, seconds: float, *, threads: int) -> Readings:
     return {"rate": rate, "eightfold": 8 * rate}
 
 
-def disk_updates(url: str, seconds: float, *, clients: int) -> Readings:
-    """Add a task with each update of a strict store on disk: updates a second."""
-    with tempfile.TemporaryDirectory(dir=_directory(url)) as folder:
-        return updates(f"disk:{folder}/journal", seconds, clients=clients)
+class Updates(Protocol):
+    """Clients that add a task and delete the one before with each update of a strict store: updates a second."""
+
+    def __call__(self, journal: str, seconds: float, *, clients: int) -> Readings: ...
 
 
-def updates(journal: str, seconds: float, *, clients: int) -> Readings:
-    """Add a task and delete the one before with each update of a strict store: updates a second."""
+def in_store_threads(journal: str, seconds: float, *, clients: int) -> Readings:
+    """See Updates: each client is a thread."""
     with TaskStore(journal) as store:
         window = Window.opening(seconds)
         done = in_threads(clients, lambda number: counted(_update(store, f"owner {number}"), window))
@@ -118,6 +120,33 @@ def _update(store: TaskStore, owner: str) -> Callable[[], None]:
         former[:] = [task.id]
 
     return update
+
+
+def in_store_tasks(journal: str, seconds: float, *, clients: int) -> Readings:
+    """See Updates: each client is a task of one loop, as a service's requests are."""
+    return asyncio.run(_in_store_tasks(journal, seconds, clients))
+
+
+async def _in_store_tasks(journal: str, seconds: float, clients: int) -> Readings:
+    async with AsyncTaskStore(journal) as store:
+        window = Window.opening(seconds)
+
+        async def work(number: int) -> int:
+            former, done = list[int](), 0
+            while not window.over:
+                (task,) = await store.update(f"owner {number}", adds=[Add(GROUP, DATA, after_s=600)], deletes=former)
+                former[:] = [task.id]
+                done += window.counts
+            return done
+
+        done = await in_tasks(clients, work)
+    return {"rate": sum(done) / window.seconds}
+
+
+def disk_updates(url: str, seconds: float, *, clients: int, updates: Updates = in_store_threads) -> Readings:
+    """Update a strict store on disk: updates a second."""
+    with tempfile.TemporaryDirectory(dir=_directory(url)) as folder:
+        return updates(f"disk:{folder}/journal", seconds, clients=clients)
 
 
 def replay(url: str, seconds: float, *, records: int) -> Readings:
@@ -151,7 +180,7 @@ def _directory(url: str) -> str:
 # --- in a database --------------------------------------------------------------------------------------------------------
 
 
-def database_updates(url: str, seconds: float, *, clients: int) -> Readings:
+def database_updates(url: str, seconds: float, *, clients: int, updates: Updates = in_store_threads) -> Readings:
     """Update a strict store whose journal is in a database, always the same one: updates a second."""
     return updates(f"{url}#bench", seconds, clients=clients)
 

@@ -37,6 +37,7 @@ RATES: dict[str, Run] = {
     "pairs": partial(taskloads.pairs, clients=2),
     "appends": partial(taskloads.appends, threads=2),
     "disk updates": partial(taskloads.disk_updates, clients=2),
+    "disk updates of a loop": partial(taskloads.disk_updates, clients=2, updates=taskloads.in_store_tasks),
     "empty requests": partial(taskloads.requests, clients=2, asked=taskloads.NOTHING),
     "claims over HTTP": partial(taskloads.requests, clients=2, asked=taskloads.CLAIM),
     "claims through the client": partial(taskloads.client_claims, clients=2),
