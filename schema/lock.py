@@ -10,7 +10,8 @@ import socket
 from dataclasses import dataclass
 from random import Random, SystemRandom
 
-from ..database import Applied, Batch, BlockingPort, Port, Refused, Store, Unknown, Value, Write, drive, update
+from ..database import Applied, Batch, BlockingPort, Port, Refused, Store, Value, Write, drive, update
+from ..database.settling import StillUnknown, settled
 from .control import LOCK, Change, batch, look
 from .errors import SchemaLocked, SchemaLockLost, SchemaUnsettled
 
@@ -60,15 +61,10 @@ class Lock:
 
 async def settle(port: Port, attempt: Batch, random: Random) -> Applied | Refused:
     """Commit a batch, identically again while its outcome is unknown. Raises SchemaUnsettled when that takes too long."""
-    deadline, pause_s = port.now() + SETTLE_S, 0.25
-    while isinstance(outcome := await port.commit(attempt), Unknown):
-        if not outcome.answered:
-            pause_s = max(pause_s, 1.0)  # the silent coordinator may still be at work
-        if port.now() + pause_s > deadline:
-            raise SchemaUnsettled from outcome.cause
-        await port.sleep(random.uniform(pause_s, 1.5 * pause_s))
-        pause_s *= 2
-    return outcome
+    try:
+        return (await settled(port, attempt, port.now() + SETTLE_S, dice=random.random)).outcome
+    except StillUnknown as error:
+        raise SchemaUnsettled from error.__cause__
 
 
 def force_unlock(store: Store, *, who: str | None = None, port: Port | None = None) -> str | None:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from ..database import Batch, Outcome, Port
 from ..database.port import Pending
+from ..database.settling import pause_s
 from .call import Call
 from .operations import Granted
 from .planned import Plan
-from .settle import pause_s
 
 
 @dataclass(slots=True)

@@ -12,23 +12,19 @@ from ..database import (
     Absent,
     Applied,
     Batch,
-    DatabaseError,
     Expect,
     Port,
     Refused,
     Row,
-    Unknown,
     Value,
     Verb,
     Write,
     delete,
     update,
 )
+from ..database.settling import StillUnknown, settled
 from .errors import ChangeUnknown
 from .rows import OWNER, QUEUE, QUEUE_KEY, TOKEN, WAITER, ticket_text, waiting_owner_key
-
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 2.0
-SILENT_PAUSE_S = 1.0  # a silent coordinator may still be at work: coming back sooner only adds contention
 
 
 def is_dead(batch: Batch, refused: Refused) -> bool:
@@ -48,12 +44,6 @@ def kill(batch: Batch, refused: Refused) -> Batch | None:
     burnt = [burnt for burnt in map(_burnt, batch.writes) if burnt is not None]
     writes = free[:1] or places[:2] or burnt
     return Batch(batch.table, batch.partition, tuple(writes)) if writes else None
-
-
-def pause_s(attempt: int, chance: float, *, answered: bool) -> float:
-    """Return how long to wait before the next attempt: jittered, growing, longer after silence. `chance` is in 0..1."""
-    longest = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0**attempt)
-    return (0.0 if answered else SILENT_PAUSE_S) + longest * (0.5 + chance / 2)
 
 
 def _never_again(write: Write, row: Row | None) -> bool:
@@ -90,22 +80,11 @@ def _burnt(write: Write) -> Write | None:
 
 
 async def commit_surely(port: Port, batch: Batch, deadline: float) -> Applied | Refused:
-    """Commit a batch that can apply only once, again and again until the database says what became of it.
+    """Commit a batch that can apply only once, until the database says what became of it.
 
     Raises Unavailable when nothing happened, ChangeUnknown when the deadline comes before the answer.
     """
-    unsure, attempt = None, 0
-    while True:
-        try:
-            outcome = await port.commit(batch)
-        except DatabaseError:
-            if unsure is None:
-                raise
-            outcome = unsure
-        if not isinstance(outcome, Unknown):
-            return outcome
-        unsure, pause = outcome, pause_s(attempt, 1.0, answered=outcome.answered)
-        if port.now() + pause > deadline:
-            raise ChangeUnknown from outcome.cause
-        await port.sleep(pause)
-        attempt += 1
+    try:
+        return (await settled(port, batch, deadline)).outcome
+    except StillUnknown as error:
+        raise ChangeUnknown from error.__cause__

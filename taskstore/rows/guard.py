@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...database import (
-    Applied,
     Batch,
     DatabaseError,
     Key,
@@ -13,16 +12,13 @@ from ...database import (
     Refused,
     Row,
     Table,
-    Unknown,
     Value,
     Write,
     insert,
     update,
 )
+from ...database.settling import Settled, StillUnknown, settled
 from ..journal import Unsettled
-
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 2.0
-SILENT_PAUSE_S = 1.0  # a silent coordinator may still be at work: coming back sooner only adds contention
 
 
 class Lost(Exception):  # between the guard and the journal: it reaches no caller
@@ -65,16 +61,15 @@ class Guard:
             return
         batch, after = self._pending
         try:
-            refused = await settled(self._port, batch, deadline, unsure=self._unsure)
+            outcome, unsure = await committed(self._port, batch, deadline, unsure=self._unsure)
         except DatabaseError:
             self._pending = None
             raise
         except BaseException:
             self._unsure = self.was_unsure = True
             raise
-        self._pending, unsure = None, self._unsure or (refused is not None and refused.unsure)
-        self._unsure, self.was_unsure = False, unsure
-        if refused is not None and not self._is_ours(refused.row, after):
+        self._pending, self._unsure, self.was_unsure = None, False, unsure
+        if isinstance(outcome, Refused) and not self._is_ours(outcome.rows.get(self._key), after):
             raise Lost
         self.shown.update(after)
 
@@ -84,38 +79,16 @@ class Guard:
         return row is not None and all(row.get(name) == wanted.get(name) for name in self._names)
 
 
-class Refusal:
-    """A batch was refused; `row` is its guard's row, and `unsure` tells whether an earlier attempt was left open."""
-
-    def __init__(self, row: Row | None, *, unsure: bool) -> None:
-        self.row, self.unsure = row, unsure
-
-
-async def settled(port: Port, batch: Batch, deadline: float, *, unsure: bool = False) -> Refusal | None:
-    """Commit a batch until the database says what became of it. Return None when it applied with the last attempt.
-
-    Raises Unsettled at the deadline, and a DatabaseError when nothing happened.
-    """
-    pause_s = FIRST_PAUSE_S
-    while True:
-        try:
-            outcome = await port.commit(batch)
-        except DatabaseError as error:
-            if not unsure:
-                raise
-            outcome = Unknown(error)  # this attempt came to nothing, an earlier one is still open
-        if isinstance(outcome, Applied):
-            return None
-        if isinstance(outcome, Refused):
-            return Refusal(outcome.rows.get(batch.writes[0].key), unsure=unsure)
-        unsure, wait_s = True, pause_s + (0.0 if outcome.answered else SILENT_PAUSE_S)
-        if port.now() + wait_s > deadline:
-            raise Unsettled from outcome.cause
-        await port.sleep(wait_s)
-        pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
+async def committed(port: Port, batch: Batch, deadline: float, *, unsure: bool = False) -> Settled:
+    """See `settled`. Raises Unsettled at the deadline, and a DatabaseError when nothing happened."""
+    try:
+        return await settled(port, batch, deadline, unsure=unsure)
+    except StillUnknown as error:
+        raise Unsettled from error.__cause__
 
 
 async def created(port: Port, table: Table, partition: Key, key: Key, values: Row, deadline: float) -> Row | None:
     """Insert a row where there is none. Return None, or the row that was there: perhaps an earlier attempt's."""
-    refused = await settled(port, Batch(table, partition, (insert(key, values, absent=True),)), deadline)
-    return None if refused is None else refused.row or {}
+    batch = Batch(table, partition, (insert(key, values, absent=True),))
+    outcome, _ = await committed(port, batch, deadline)
+    return outcome.rows.get(key, {}) if isinstance(outcome, Refused) else None

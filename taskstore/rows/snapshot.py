@@ -8,7 +8,7 @@ from zlib import crc32
 
 from ...database import Batch, Key, Port, Row, Slice, Write, delete, insert, update
 from ..record import Record
-from .guard import Guard, created, settled
+from .guard import Guard, committed, created
 from .payload import streamed
 from .replay import commits_of
 from .tables import JOURNAL, SEGMENT_HEAD, SNAPSHOT_HEAD, SNAPSHOTS, number
@@ -70,7 +70,7 @@ class Snapshot:
             guard = update(SNAPSHOT_HEAD, {"checksum": -1}, expect=expect)
             await self._delete(SNAPSHOT_HEAD, partition, guard, [(part,) for part in range(parts)])
             last = Batch(SNAPSHOTS, partition, (delete(SNAPSHOT_HEAD, expect=expect),))
-            await settled(self._port, last, self._deadline())
+            await committed(self._port, last, self._deadline())
         await self._note({"writing_epoch": None, "writing_segment": None})
 
     async def _empty(self, segment: int, commits: Sequence[tuple[int, int]] | None) -> None:
@@ -94,4 +94,4 @@ class Snapshot:
     async def _delete(self, head: Key, partition: Key, guard: Write, keys: Iterable[Key]) -> None:
         table, rest = SNAPSHOTS if head == SNAPSHOT_HEAD else JOURNAL, iter(keys)
         while some := [delete(key) for key in islice(rest, DELETED_TOGETHER)]:
-            await settled(self._port, Batch(table, partition, (guard, *some)), self._deadline())
+            await committed(self._port, Batch(table, partition, (guard, *some)), self._deadline())

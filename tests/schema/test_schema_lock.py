@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
@@ -41,6 +42,11 @@ class Faulty:
     def commit(self, batch: Batch) -> Outcome:
         self.commits += 1
         return self._fault(self.commits, batch, self._store.commit)
+
+    def commit_begun(self, batch: Batch) -> Future[Outcome]:
+        future: Future[Outcome] = Future()
+        future.set_result(self.commit(batch))
+        return future
 
 
 def hold(store: Store, holder: str = "bob #1", *, lease_s: int | None = None) -> None:

@@ -17,9 +17,9 @@ from eventually import soon, until
 from semaphorerows import Seen, seen
 from servedstore import Behind, Landing, driven, served
 
-from slotkeeper.database import AsyncioPort, BlockingPort, Store, Unavailable, drive
+from slotkeeper.database import AsyncioPort, BlockingPort, Store, Unavailable, drive, settling
 from slotkeeper.owner import Owner
-from slotkeeper.semaphore import Client, HoldUnknown, settle
+from slotkeeper.semaphore import Client, HoldUnknown
 from slotkeeper.semaphore.core import Core
 from slotkeeper.semaphore.operations import Full, Granted, Released, Stale
 from slotkeeper.semaphore.planned import PROVISIONAL_S
@@ -31,9 +31,9 @@ SOON_S = 5.0  # far shorter than LONG_S, far longer than an answer takes
 @pytest.fixture(autouse=True)
 def _brisk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorten the pauses between attempts: how long they are decides nothing here."""
-    monkeypatch.setattr(settle, "FIRST_PAUSE_S", 0.005)
-    monkeypatch.setattr(settle, "LONGEST_PAUSE_S", 0.02)
-    monkeypatch.setattr(settle, "SILENT_PAUSE_S", 0.02)
+    monkeypatch.setattr(settling, "FIRST_PAUSE_S", 0.005)
+    monkeypatch.setattr(settling, "LONGEST_PAUSE_S", 0.02)
+    monkeypatch.setattr(settling, "SILENT_PAUSE_S", 0.02)
 
 
 @pytest.fixture(scope="module")

@@ -21,6 +21,7 @@ from slotkeeper.database import (
     insert,
     update,
 )
+from slotkeeper.database.port import Pending
 from slotkeeper.owner import FREE
 from slotkeeper.semaphore import BeingDeleted, Client, NoSuchSemaphore, SemaphoreHeld, deletion
 from slotkeeper.semaphore import core as cores
@@ -75,12 +76,12 @@ class Mortal(BlockingPort):
         super().__init__(store)
         self._left = commits
 
-    async def commit(self, batch: Batch) -> Outcome:
+    def begin_commit(self, batch: Batch) -> Pending[Outcome]:
         """Commit, or end."""
         if self._left == 0:
             raise Interrupted
         self._left -= 1
-        return await super().commit(batch)
+        return super().begin_commit(batch)
 
 
 class Watched(BlockingPort):
@@ -90,12 +91,12 @@ class Watched(BlockingPort):
         super().__init__(store)
         self._left, self._act = when, act
 
-    async def commit(self, batch: Batch) -> Outcome:
+    def begin_commit(self, batch: Batch) -> Pending[Outcome]:
         """Let the other one act, then commit."""
         self._left -= 1
         if self._left == -1:
             self._act()
-        return await super().commit(batch)
+        return super().begin_commit(batch)
 
 
 def remove(client: Client, port: BlockingPort, name: str, *, force: bool = False) -> bool:

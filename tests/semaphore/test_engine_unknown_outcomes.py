@@ -30,9 +30,9 @@ from eventually import soon
 from semaphorerows import Seen, seen
 from servedstore import Behind, Landing, Told, driven, served
 
-from slotkeeper.database import Store
+from slotkeeper.database import Store, settling
 from slotkeeper.owner import Owner
-from slotkeeper.semaphore import AsyncClient, Client, StaleFence, WaitCancelled, settle
+from slotkeeper.semaphore import AsyncClient, Client, StaleFence, WaitCancelled
 
 BOUND_S = 20.0
 HASTY_S = 0.3
@@ -229,8 +229,8 @@ async def play(scene: Play, count: int, told: Told, landing: Landing, behind: Be
 @pytest.fixture(autouse=True)
 def _brisk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorten the pauses between attempts: how long they are decides nothing here."""
-    monkeypatch.setattr(settle, "FIRST_PAUSE_S", 0.005)
-    monkeypatch.setattr(settle, "SILENT_PAUSE_S", 0.02)
+    monkeypatch.setattr(settling, "FIRST_PAUSE_S", 0.005)
+    monkeypatch.setattr(settling, "SILENT_PAUSE_S", 0.02)
 
 
 @pytest.fixture(scope="module")
