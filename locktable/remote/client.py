@@ -77,7 +77,7 @@ class _Remote:
 
     async def _release(self, lock: Lock | str, lock_id: str) -> bool:
         if isinstance(lock, Lock):
-            return await self._opened().release(lock.name, lock.id)
+            return await self._opened().release(lock.name, lock.id, until=lock.until)
         return await self._opened().release(lock, lock_id)
 
     def _end(self) -> LockKeeper | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from math import isnan
+from math import inf, isnan
 from typing import Any
 
 from ...web.caller import Caller
@@ -80,9 +80,15 @@ class Core:
             raise asked.refusal(name=lock.name, some_id=lock.id)
         return _leased(asked)
 
-    async def release(self, name: str, lock_id: str = "", *, request: str = "", timeout_s: float | None = None) -> bool:
-        """Give a lock back. False: it was not held under that id. Raises ServiceUnreachable, LockUnknown."""
+    async def release(
+        self, name: str, lock_id: str = "", *, request: str = "", timeout_s: float | None = None, until: float = inf
+    ) -> bool:
+        """Give a lock back. False: it was not held under that id. Raises ServiceUnreachable, LockUnknown.
+
+        Its lease ends `until`, and frees it: nobody is helped by asking for much longer.
+        """
         lost: list[AnswerLost] = []
+        timeout_s = min(self._timeout_s if timeout_s is None else timeout_s, max(GIVE_UP_S, until - self.now()))
         try:
             asked = await self._settled(questions.release(name, lock_id, request), timeout_s, lost=lost)
         except AnswerLost as error:

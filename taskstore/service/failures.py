@@ -26,5 +26,5 @@ def answered_error(error: SlotkeeperError) -> Response | None:
         name = "unavailable"
     if name is None:
         return None
-    logger.warning("%s: %s%s", type(error).__name__, error, f" ({error.__cause__})" if error.__cause__ else "")
+    logger.warning("%s: %s%s", type(error).__name__, error, f" ({why})" if (why := str(error.__cause__ or "")) else "")
     return refusal(Problem(PROBLEMS[name][1], name, str(error)))

@@ -406,6 +406,14 @@ def test_a_release_that_nobody_answers(world: World, step: Step, error: type[Loc
         call(core(world, (step,)), lambda core: core.release("a", "1"))
 
 
+@pytest.mark.parametrize(("left_s", "bound_s"), [(30.0, 20.0), (6.0, 6.0), (0.0, GIVE_UP_S)])
+def test_a_release_is_not_asked_for_long_after_the_lease_has_ended(world: World, left_s: float, bound_s: float) -> None:
+    with pytest.raises(NotRebuilt):
+        call(core(world, (BUSY,)), lambda core: core.release("a", "1", until=world.now + left_s))
+
+    assert bound_s - 1 <= world.now - 100 <= bound_s
+
+
 def test_a_release_is_refused_for_a_reason(world: World) -> None:
     with pytest.raises(LockAccessDenied):
         call(core(world, (problem(403, "forbidden"),)), lambda core: core.release("a", "1"))
