@@ -368,7 +368,12 @@ class Node:
             self.port.finish(self._give_back(lock))
 
     async def _give_back(self, lock: Lock) -> None:
-        await self.release(lock.name, lock.id)
+        try:
+            await self.release(lock.name, lock.id)
+        except LockError as error:
+            log.info(
+                "lock %s was granted to a client that is gone, and stays until its lease ends: %s", lock.name, error
+            )
 
     def _given(self, answer: Answer, asked_at: float) -> tuple[Grant, int]:
         answer = self._check(answer)

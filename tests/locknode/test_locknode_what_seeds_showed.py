@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from lockcluster import Cluster, want
 
-from slotkeeper.locktable import LockUnavailable
+from slotkeeper.locktable import LockUnavailable, NotTheSpeaker
 from slotkeeper.locktable.node import Node
 
 
@@ -61,6 +61,26 @@ def test_seed_2614_grant_that_was_never_answered_comes_back_with_a_greater_fence
     cluster.until(lambda: cluster.speaker() is speaker)
 
     assert cluster.done(cluster.granting().acquire(want("x", lease_s=300, request="r"))).lock.fence > between.fence
+
+
+def test_seed_38473_lock_that_nobody_waits_for_is_left_to_its_lease_where_nobody_can_be_told(cluster: Cluster) -> None:
+    speaker, (other, third) = cluster.granting(), cluster.others()
+    cut_off = False
+    cluster.holds = lambda source, target, message: (lambda: cut_off) if target == speaker.me.node else 0.0
+    asked = cluster.begin(other.acquire(want("x", lease_s=30, wait_s=300)), group=other.me.node)
+    cluster.run(1.0)
+    cluster.ports[speaker.me.node].network.is_away = True
+    cluster.until(lambda: asked.is_done)
+    assert isinstance(asked.error, NotTheSpeaker)
+
+    other.members.are_known = False  # its own row has not landed, so it did not come to look
+    cluster.ports[other.me.node].network.is_away = True
+    cluster.cut(other.me.node, speaker.me.node)
+    cluster.cut(other.me.node, third.me.node)
+    cut_off = True
+
+    cluster.run(60.0)  # and nothing ends with an error that nobody waits for
+    assert cluster.done(cluster.granting().locks()) == []
 
 
 def _reach(cluster: Cluster, *names: str) -> None:
