@@ -8,6 +8,7 @@ import time
 from collections.abc import Coroutine
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from .batch import Batch, Outcome, Slice
@@ -162,31 +163,41 @@ class _LoopPending(Generic[T]):
 
 
 class _ThreadMutex:
+    """A mutex that is a lock's own methods, as every call takes it and gives it back."""
+
+    __slots__ = ("give", "take")
+
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-
-    def take(self) -> bool:
-        return self._lock.acquire(blocking=False)
-
-    def give(self) -> None:
-        self._lock.release()
+        lock = threading.Lock()
+        self.take, self.give = partial(lock.acquire, False), lock.release
 
 
 class _ThreadEvent:
+    """An event as a bare lock, free when it is set: a third of the price of threading.Event, and every call in a crowd pays."""
+
+    __slots__ = ("_lock",)
+
     def __init__(self) -> None:
-        self._event = threading.Event()
+        self._lock = threading.Lock()
+        self._lock.acquire()
 
     def set(self) -> None:
-        self._event.set()
+        try:  # noqa: SIM105 - suppress would cost more than all the rest
+            self._lock.release()
+        except RuntimeError:  # it is set
+            pass
 
     def clear(self) -> None:
-        self._event.clear()
+        self._lock.acquire(blocking=False)
 
     def is_set(self) -> bool:
-        return self._event.is_set()
+        return not self._lock.locked()
 
     async def wait(self, timeout_s: float) -> bool:
-        return self._event.wait(_bounded(timeout_s))
+        if not self._lock.acquire(timeout=_bounded(timeout_s)):
+            return False
+        self.set()  # for whoever else waits
+        return True
 
 
 class _LoopEvent:

@@ -7,13 +7,10 @@ import threading
 import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any, TypeVar, cast
 
 from .. import database
-from ..database import AsyncioPort, BlockingPort, Event, Store, drive
-from ..database.port import Mutex
-from ..database.ports import LONGEST_WAIT_S
+from ..database import AsyncioPort, BlockingPort, Store, drive
 from .clock import Clock
 from .port import Background
 
@@ -31,14 +28,6 @@ class ThreadsPort(BlockingPort):
 
     def __init__(self) -> None:
         super().__init__(NO_STORE)
-
-    def event(self) -> Event:
-        """Return an event for one thread that waits."""
-        return _Signal()
-
-    def mutex(self) -> Mutex:
-        """Return a mutex for threads."""
-        return _Lock()
 
     def begin(self, core: Coroutine[Any, Any, None]) -> Background:
         """Run something in a thread of its own."""
@@ -89,44 +78,6 @@ class LoopPort(AsyncioPort):
         await self.finished()
         await asyncio.to_thread(self._in_order.shutdown)
         await asyncio.to_thread(self._beside.shutdown)
-
-
-class _Lock:
-    """A mutex that is a lock's own methods, as every call takes it and gives it back."""
-
-    __slots__ = ("give", "take")
-
-    def __init__(self) -> None:
-        lock = threading.Lock()
-        self.take, self.give = partial(lock.acquire, False), lock.release
-
-
-class _Signal:
-    """An event as a bare lock, free when it is set: a third of the price of threading.Event, and every call in a crowd pays."""
-
-    __slots__ = ("_lock",)
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._lock.acquire()
-
-    def set(self) -> None:
-        try:  # noqa: SIM105 - suppress would cost more than all the rest
-            self._lock.release()
-        except RuntimeError:  # it is set
-            pass
-
-    def clear(self) -> None:
-        self._lock.acquire(blocking=False)
-
-    def is_set(self) -> bool:
-        return not self._lock.locked()
-
-    async def wait(self, timeout_s: float) -> bool:
-        if not self._lock.acquire(timeout=min(max(timeout_s, 0.0), LONGEST_WAIT_S)):
-            return False
-        self.set()
-        return True
 
 
 class _Thread:

@@ -51,7 +51,8 @@ async def hand_on(node: Node, deadline: float) -> None:
             node.saw(await node.speaking.seat.look())
         except (DatabaseError, Unsettled):
             log.debug("the speaker row was not read", exc_info=True)
-    log.info("what our clients hold was left to nobody: the next speaker waits until their leases end")
+    if node.held.locks():
+        log.info("what our clients hold was left to nobody: the next speaker waits until their leases end")
 
 
 async def _left(node: Node) -> bool:
