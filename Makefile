@@ -41,7 +41,7 @@ simulate: $(INSTALLED) ## Run a million simulated schedules, and 50,000 of lock 
 	cd tests && ../$(BIN)/python -m simulator --schedules 1000000 $(ARGS)
 	cd tests && ../$(BIN)/python -m locksimulator --schedules 50000 $(ARGS)
 
-bench: $(INSTALLED) ## Measure it beside the raw driver, in half an hour; ARGS="--quick" for a look
+bench: $(INSTALLED) ## Measure it beside the raw driver, in twenty minutes; ARGS="--quick" for a look
 	cd tests && exec ../$(BIN)/python -m bench $(ARGS)
 
 cassandra: $(INSTALLED) ## Run a Cassandra until Ctrl-C; ARGS="--port 9142" for another port
