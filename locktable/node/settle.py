@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from ...database import Applied, Batch, Port, Refused
-from ...database.settling import StillUnknown
-from ...database.settling import settled as settled_there
+from ...database import Applied, Batch, Port, Refused, settling
 from ..errors import LockUnavailable
 
 
@@ -18,6 +16,6 @@ async def settled(port: Port, batch: Batch, deadline: float) -> Applied | Refuse
     Raises Unsettled at the deadline, and a DatabaseError when nothing happened.
     """
     try:
-        return (await settled_there(port, batch, deadline)).outcome
-    except StillUnknown as error:
+        return (await settling.settled(port, batch, deadline)).outcome
+    except settling.StillUnknown as error:
         raise Unsettled from error.__cause__
