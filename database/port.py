@@ -50,7 +50,9 @@ class Event(Protocol):
 
 
 class Port(Protocol):
-    """A database and a clock, as the core sees them."""
+    """A database and a clock, as the core sees them. Of many who wait, `wakes_at_once` are best woken at a time."""
+
+    wakes_at_once: int
 
     async def read(self, table: Table, partition: Key, slices: tuple[Slice, ...], *, serial: bool) -> list[Row]:
         """Return the rows of some slices of one partition, slice after slice; the slices are not one snapshot.

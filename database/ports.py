@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 import time
 from collections.abc import Coroutine
@@ -34,6 +35,8 @@ class _Clock:
 
 class BlockingPort(_Clock):
     """A port whose methods never suspend: `drive` runs a coroutine over it to its end in one go. Threads may share it."""
+
+    wakes_at_once = 8  # more of them would only stand in line for the interpreter
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -79,6 +82,8 @@ class BlockingPort(_Clock):
 
 class AsyncioPort(_Clock):
     """A port for the running asyncio loop. Nothing here blocks it."""
+
+    wakes_at_once = sys.maxsize
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -59,7 +59,7 @@ def owner_id_to_store(owner: Owner | str) -> str:
     who = owner if isinstance(owner, Owner) else Owner.parse(owner)
     if who.reserved:
         raise ReservedOwner(str(who))
-    text = str(who)
+    text = owner if type(owner) is str else str(who)  # which is the one spelling, once it could be read
     if 4 * len(text) > LONGEST_OWNER_ID and (size := len(text.encode())) > LONGEST_OWNER_ID:
         raise OwnerTooLong(text, size, LONGEST_OWNER_ID)
     return text

@@ -8,7 +8,9 @@ bucket: a leader that is cancelled or late leaves it there, and the next one tak
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from ..database import (
     Applied,
@@ -21,6 +23,7 @@ from ..database import (
     Unavailable,
     Unknown,
 )
+from .answered import Answered
 from .call import Call
 from .cancellation import Cancellation
 from .errors import BeingDeleted, HoldUnknown, RowsDisagree
@@ -71,7 +74,11 @@ class Bucket:
         self._refusals = 0
         self._closed = False
         self._cancellation = Cancellation(port, self, self._inbox, self._told)
-        self._crowd, self._trip_s = 0, 0.0  # how many the last batch answered, and how long it took
+        self._company, self._trip_s = (
+            0,
+            0.0,
+        )  # how many may come before the next batch leaves; how long the last one took
+        self._answered = Answered(port.wakes_at_once)
         # Free tokens are taken from here on, always: it keeps to those that it gave back itself, and leaves others theirs.
         self._place = ref.tokens.start + int(dice() * len(ref.tokens))
 
@@ -92,6 +99,7 @@ class Bucket:
         """Carry out operations together; each gets its own answer."""
         calls = [Call(self._port, operation, deadline, stand_until) for operation in operations]
         self._inbox.enter(calls)
+        self._answered.wake_one()
         try:
             for call in calls:
                 await self.until_answered(call)
@@ -124,11 +132,15 @@ class Bucket:
         try:
             while not call.done and (now := self._port.now()) < call.deadline:
                 if self._flight is not None:
+                    self._answered.wake_all()
                     await self._land(self._flight, call.deadline)
                 elif self._is_idle(call, now):
                     return
                 else:
                     await self._take_off(call.deadline)
+            while self._answered and not self._inbox:  # until one has come back, who leads and wakes the others
+                self._answered.wake_some()
+                await self._port.give_way()
         except BaseException:
             self._wanted = _Wanted()  # interrupted somewhere: what is known may be half of what happened
             raise
@@ -141,7 +153,8 @@ class Bucket:
     async def _wait_for_news(self, call: Call) -> None:
         """Wait until it is answered or has to lead. One of those in line also looks now and then, for all of them."""
         queued, now = call.ticket is not None, self._port.now()
-        left_s = (call.stand_until if queued else call.deadline) - now
+        stands = queued or now < call.stand_until  # it may get its place meanwhile, and is not woken for that
+        left_s = (call.stand_until if stands else call.deadline) - now
         if left_s <= 0:
             (self._line.leave_soon if queued else self._give_up)(call)
             return
@@ -162,13 +175,16 @@ class Bucket:
             self._wake(self._line)
 
     def _wake_a_leader(self) -> None:
-        self._wake((*(self._flight.calls if self._flight else ()), *self._inbox))
+        """Let another one lead, who also wakes the answered; where there is none, wake them."""
+        if not self._wake((*(self._flight.calls if self._flight else ()), *self._inbox)):
+            self._answered.wake_all()
 
-    def _wake(self, calls: Iterable[Call]) -> None:
+    def _wake(self, calls: Iterable[Call]) -> bool:
         for call in list(calls):
             if call.attended and not call.done:
                 call.event.set()
-                return
+                return True
+        return False
 
     def _give_up(self, call: Call) -> None:
         """End a call at its deadline, and nobody else's."""
@@ -211,12 +227,19 @@ class Bucket:
         self._inbox.enter_again(calls[index] for index in reversed(planned.later))
 
     async def _gather(self) -> None:
-        """Wait a moment for those whom the last batch answered: they come back all at once. A lone caller waits for none."""
+        """Wait a moment for those whom the last batch answered, and wake more of them where none comes back.
+
+        A lone caller waits for none.
+        """
         until = self._port.now() + self._trip_s * GATHER_SHARE
-        while (here := len(self._inbox)) < self._crowd and self._port.now() < until:
+        self._answered.wake_some()
+        while (here := len(self._inbox)) < self._company and (self._answered or self._port.now() < until):
             await self._port.give_way()
             if len(self._inbox) == here:
-                return
+                if not self._answered:
+                    break
+                self._answered.wake_some()
+        self._answered.wake_all()
 
     def _fail_all(self, error: Exception) -> None:
         """Answer everybody who waits for the database now; those who stand in line go on doing so while that makes sense."""
@@ -329,7 +352,8 @@ class Bucket:
 
     def _landed(self, flight: Flight) -> None:
         self._flight, self._refusals = None, 0
-        self._crowd, self._trip_s = len(flight.calls) + len(flight.plan.served), self._port.now() - flight.began_at
+        self._company = len(flight.calls) + len(flight.plan.served) + len(self._inbox)
+        self._trip_s = self._port.now() - flight.began_at
         assert self._state is not None
         flight.plan.apply(self._state)
         for owner_id, granted in flight.plan.served:
@@ -380,9 +404,12 @@ class Bucket:
                 self._inbox.enter_again([call])
             elif not call.done:  # one that was given up meanwhile leaves its place to its TTL
                 self._line.join(call, answer.ticket, true_at, kept=written)
+                if self._poller is None:
+                    call.event.set()
             return
         if isinstance(call.operation, Stay):
             self._line.kept(true_at)
         if isinstance(answer, Granted):
             self._told.tell(answer)
-        call.succeed(answer)
+        call.settle(answer)
+        self._answered.add(call)

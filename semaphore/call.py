@@ -61,8 +61,12 @@ class Call:
 
     def succeed(self, answer: Answer) -> None:
         """Answer it."""
-        self.answer, self.ticket = answer, None
+        self.settle(answer)
         self.event.set()
+
+    def settle(self, answer: Answer) -> None:
+        """Answer it, and let its caller be woken later."""
+        self.answer, self.ticket = answer, None
 
     def fail(self, error: Exception) -> None:
         """Answer it with an error."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Acquire:
+class Acquire(Struct, frozen=True):
     """Take a slot for an owner: with a lease of `lease_s` seconds, or until released. With `wait`, stand in line for it."""
 
     owner_id: str
@@ -14,8 +13,7 @@ class Acquire:
     wait: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
+class Release(Struct, frozen=True):
     """Give an owner's slot back. With `fence`, only the hold that has it.
 
     With `untold` too, only while nobody else was told of it: it was granted to a caller of this process who is gone.
@@ -26,8 +24,7 @@ class Release:
     untold: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Renew:
+class Renew(Struct, frozen=True):
     """Count an owner's lease anew, or end it being leased. With `fence`, only the hold that has it."""
 
     owner_id: str
@@ -35,8 +32,7 @@ class Renew:
     fence: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Cancel:
+class Cancel(Struct, frozen=True):
     """Take an owner out of the line. With `keep`, a slot that it was handed meanwhile stays its own, leased as asked.
 
     With `unwanted` too, the caller is gone: its place is given up, and what was granted to it is only told, not touched.
@@ -48,8 +44,7 @@ class Cancel:
     unwanted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Stay:
+class Stay(Struct, frozen=True):
     """Keep a waiting owner's place: its rows end by their TTL otherwise."""
 
     owner_id: str
@@ -58,8 +53,7 @@ class Stay:
 Operation = Acquire | Release | Renew | Cancel | Stay
 
 
-@dataclass(frozen=True, slots=True)
-class Granted:
+class Granted(Struct, frozen=True):
     """The owner holds `token`. `fence` only grows for a token; `again` tells that it held the token before.
 
     A lease counts from `began_at` at the latest, on the port's clock: then the first attempt left. `mark` is its row's.
@@ -69,46 +63,40 @@ class Granted:
     fence: int
     again: bool = False
     began_at: float = 0.0
-    mark: int | None = field(default=None, compare=False, repr=False)
+    mark: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Full:
+class Full(Struct, frozen=True):
     """No slot is free for this owner; nothing was changed. `ahead` wait in line."""
 
     held: int
     ahead: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Queued:
+class Queued(Struct, frozen=True):
     """The owner stands in line with this ticket."""
 
     ticket: int
 
 
-@dataclass(frozen=True, slots=True)
-class Released:
+class Released(Struct, frozen=True):
     """The owner's hold of `token` has ended (None: by an earlier attempt of this call)."""
 
     token: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class NotHeld:
+class NotHeld(Struct, frozen=True):
     """The owner holds nothing here; nothing was changed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stale:
+class Stale(Struct, frozen=True):
     """The owner's hold has another fence; nothing was changed."""
 
     token: int
     fence: int
 
 
-@dataclass(frozen=True, slots=True)
-class Renewed:
+class Renewed(Struct, frozen=True):
     """The hold of `token` is counted anew, from `began_at` at the latest."""
 
     token: int
@@ -116,15 +104,13 @@ class Renewed:
     began_at: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Cancelled:
+class Cancelled(Struct, frozen=True):
     """The owner has left the line (`ticket` is None: it did not stand in it; 0: it left by an earlier attempt of this call)."""
 
     ticket: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Stayed:
+class Stayed(Struct, frozen=True):
     """The owner still stands in line."""
 
 

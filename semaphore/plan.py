@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from itertools import chain, islice
+
+from msgspec.structs import replace
 
 from ..database import Value, delete, insert, update
 from ..database.batch import MOST_WRITES
@@ -87,7 +88,7 @@ class _Planner:
 
     def _has_room(self, operation: Operation) -> bool:
         self._bytes += 400 + 4 * len(operation.owner_id)
-        pending = 2 * len(self._released) + 2
+        pending = len(self._released) + 2  # their token rows, the queue row and the head row
         return len(self._plan.writes) + pending + ROOM <= MOST_WRITES and self._bytes <= MOST_BYTES
 
     # --- giving back, renewing, leaving the line ---------------------------------------------------------------------

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from ..database import Write
 from .operations import Answer, Granted, Operation
@@ -15,8 +16,7 @@ PROVISIONAL_S = 5  # how long a slot handed to another process waits for it to c
 WAITER_S = 30  # how long a waiter that nobody renews keeps its place
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(Struct, frozen=True):
     """An operation as its bucket sees it. `fresh`: the state was read after it came, so that it may be told No.
 
     `unsure`: an earlier attempt of it may have applied; `tried` has the holds that such attempts may have granted.
@@ -30,8 +30,7 @@ class Ask:
     stood: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """What a plan takes from its surroundings: who plans, the clocks, the next random mark, where to take tokens from.
 
     `leases` are those that the owners who wait in this process asked for; `ours` has the holds granted to its callers.
@@ -42,29 +41,28 @@ class Setting:
     wall_ms: int
     mark: int
     place: int = 0
-    leases: Mapping[str, int | None] = field(default_factory=dict)
+    leases: Mapping[str, int | None] = {}
     ours: Container[Hold] = frozenset()
 
 
-@dataclass(slots=True)
-class Plan:
+class Plan(Struct):
     """A batch's writes, what they make of the state, and what each operation is answered.
 
     `at_once` needs no write; `after` holds when the batch applied; `later` has the operations left for the next plan, and
     `look` tells that some of those need a newer state first.
     """
 
-    writes: list[Write] = field(default_factory=list)
-    tokens: dict[int, Token] = field(default_factory=dict)
-    joined: list[Waiter] = field(default_factory=list)
-    left: list[int] = field(default_factory=list)
+    writes: list[Write] = []
+    tokens: dict[int, Token] = {}
+    joined: list[Waiter] = []
+    left: list[int] = []
     last: int | None = None
     mark: int | None = None
     head: int | None = None
-    at_once: list[tuple[int, Answer]] = field(default_factory=list)
-    after: list[tuple[int, Answer]] = field(default_factory=list)
-    served: list[tuple[str, Granted]] = field(default_factory=list)  # owners that waited in this process
-    later: list[int] = field(default_factory=list)
+    at_once: list[tuple[int, Answer]] = []
+    after: list[tuple[int, Answer]] = []
+    served: list[tuple[str, Granted]] = []  # owners that waited in this process
+    later: list[int] = []
     look: bool = False
 
     def apply(self, state: State) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from ..database import Row
 from .rows import CLOSED, HEAD, QUEUE, TOKEN, is_free, number, text
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(Struct, frozen=True):
     """A token row. `version` is None where there is no row; `ends_at` is when the hold's lease ends, on the port's clock.
 
     `mark` is a random value that changes with each renewal: a late one meets another, and takes no newer lease away.
@@ -22,8 +23,7 @@ class Token:
     mark: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Waiter:
+class Waiter(Struct, frozen=True):
     """A waiter row: who waits, through which client, since when (ms since the epoch)."""
 
     ticket: int

@@ -53,7 +53,6 @@ class WaitingHere:
                 self._stay_at, self._kept_at = now, float("-inf")
         call.ticket, call.stood = ticket, True
         self._calls.setdefault(call.operation.owner_id, []).append(call)
-        call.event.set()
 
     def serve(self, owner_id: str, granted: Granted) -> int:
         """Answer those who wait for an owner. Return how many there were."""

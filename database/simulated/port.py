@@ -129,6 +129,8 @@ class SimulatedPending(Flag, Generic[T]):
 class SimulatedPort:
     """What one simulated process sees: the network, the schedule's clock, and a wall clock that may be wrong."""
 
+    wakes_at_once = 2
+
     def __init__(
         self, scheduler: Scheduler, network: Network, *, group: object = None, wall_offset_ms: int = 1_700_000_000_000
     ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
 from contract.partition import KEY
@@ -25,6 +25,7 @@ from contract.planning import (
     state,
     waiter,
 )
+from msgspec.structs import replace
 
 from slotkeeper.database import Batch, Value, Write, delete, insert, update
 from slotkeeper.owner import FREE
@@ -269,7 +270,7 @@ SITUATIONS = {
             update(token_key(1), {"holder": "ann", "held_token": TAKEN}, expect={**RENEWED, "held_token": (TO_US,)}),
             insert(owner_key("ann"), {"held_token": 1, "updated_time": 500}),
         ],
-        [Granted(1, 500, again=False)],
+        [Granted(1, 500, again=False, mark=TAKEN)],
     ),
     "a hold handed to another process is kept by acquiring: nobody gives it back any more": Situation(
         state({1: Token("ann", 500, 103.0, TO_THEM)}),
@@ -278,7 +279,7 @@ SITUATIONS = {
             update(token_key(1), {"holder": "ann", "held_token": KEPT}, expect={**RENEWED, "held_token": (TO_THEM,)}),
             insert(owner_key("ann"), {"held_token": 1, "updated_time": 500}),
         ],
-        [Granted(1, 500, again=True)],
+        [Granted(1, 500, again=True, mark=KEPT)],
     ),
     "a hold granted to another process is kept by acquiring": Situation(
         state({1: held("ann", 500)}),
@@ -287,7 +288,7 @@ SITUATIONS = {
             update(token_key(1), {"holder": "ann", "held_token": KEPT}, expect=RENEWED),
             insert(owner_key("ann"), {"held_token": 1, "updated_time": 500}),
         ],
-        [Granted(1, 500, again=True)],
+        [Granted(1, 500, again=True, mark=KEPT)],
     ),
     "a slot for a caller who is gone is given back as nobody was told of it": Situation(
         state({1: held("ann", 500)}),
@@ -325,7 +326,7 @@ SITUATIONS = {
         state({1: held("ann", 500), 2: Token("bob", 500, None, KEPT)}),
         [Acquire("ann"), Acquire("bob")],
         [],
-        [Granted(1, 500, again=True), Granted(2, 500, again=True)],
+        [Granted(1, 500, again=True), Granted(2, 500, again=True, mark=KEPT)],
         setting=OURS,
     ),
     "a place is kept by rows with a new end": Situation(
@@ -416,9 +417,9 @@ def test_release_whose_earlier_attempt_may_have_applied_counts_as_done() -> None
 
 def test_grant_that_an_earlier_attempt_wrote_is_no_repetition() -> None:
     ask = Ask(Acquire("ann"), unsure=True, tried=frozenset({(1, 500, None)}))
-    assert answers(plan(state(TWO), [ask], SETTING)) == {0: Granted(1, 500, again=False)}
+    assert answers(plan(state(TWO), [ask], SETTING)) == {0: Granted(1, 500)}
     ask = Ask(Acquire("ann"), unsure=True, tried=frozenset({(1, 499, None)}))
-    assert answers(plan(state(TWO), [ask], SETTING)) == {0: Granted(1, 500, again=True)}
+    assert answers(plan(state(TWO), [ask], SETTING)) == {0: Granted(1, 500, again=True, mark=KEPT)}
 
 
 def test_nobody_is_told_of_a_kept_hold_from_a_state_read_before_it_asked() -> None:

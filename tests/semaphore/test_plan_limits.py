@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from contract.partition import KEY
 from contract.planning import (
@@ -18,6 +16,7 @@ from contract.planning import (
     state,
     waiter,
 )
+from msgspec.structs import replace
 
 from slotkeeper.database import Batch, delete
 from slotkeeper.database.batch import MOST_WRITES

@@ -162,7 +162,8 @@ class Script:
             answer = error
         finally:
             ledger.end(self.owner, deed)
-        self._note(deed, repr(answer))
+        if world.history is not None:
+            self._note(deed, repr(answer))
         if not isinstance(answer, Unavailable | HoldUnknown):
             ledger.sure(self.owner, deed)
         if world.now > deed.deadline + LEAVING_S + SLACK_S + world.stalled_s:

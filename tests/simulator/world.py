@@ -47,7 +47,7 @@ class World(Ground):
         super().__init__(random, recorded=recorded)
         self.store = store(lambda: self.scheduler.now)
         self.ledger = Ledger()
-        self._twins = self.random() < 0.15  # several processes act for one owner, and half of it goes wrong
+        self._twins = self.random() < 0.25  # several processes act for one owner, and half of it goes wrong
         self.size = TWINS if self._twins else SMALL if self.random() < SMALL_SHARE else LARGE
         self.trouble = TWINS_TROUBLE if self._twins else self.choice(TROUBLES)
         self.stalls = self.choice(STALLS)
