@@ -7,7 +7,9 @@ up as well as it can be, and not through our store; the embedded store has no dr
 from __future__ import annotations
 
 import itertools
+import random
 import socket
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -74,15 +76,23 @@ class Slot:
         self.version, self.held = self.version + 1, not self.held
 
 
-def floor(url: str, seconds: float, *, threads: int) -> Readings:
-    """Return cycles a second, and p50 and p99 of one transaction in ms. `lost` is how many had no known outcome."""
+def floor(url: str, seconds: float, *, threads: int, pause_s: tuple[float, float] = (0.0, 0.0)) -> Readings:
+    """Return cycles a second, and p50 and p99 of one transaction in ms. `lost` is how many had no known outcome.
+
+    After each transaction a thread pauses for a while between the two of `pause_s`.
+    """
     settings = parse(url)
     open_floor = cassandra_floor if isinstance(settings, CassandraSettings) else sqlite_floor
     numbers = itertools.count(1)
     slots = [Slot(numbers) for _ in range(threads)]
+
+    def pause() -> None:
+        if pause_s[1]:
+            time.sleep(random.uniform(*pause_s))
+
     with open_floor(url) as commit:
         window = Window.opening(seconds)
-        took = in_threads(threads, lambda number: timed(lambda: commit(slots[number]), window))
+        took = in_threads(threads, lambda number: timed(lambda: commit(slots[number]), window, between=pause))
     together = list(itertools.chain.from_iterable(took))
     return {
         "cycles": len(together) / 2 / window.seconds,

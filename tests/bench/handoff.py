@@ -19,6 +19,7 @@ from .semaphores import client_of, fresh, owner
 
 PAIRS = 4  # each on a semaphore of its own: one pair alone makes too few gaps to tell a p99
 Range = tuple[float, float]
+HELD_S: Range = (0.02, 0.06)  # in a process
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -31,7 +32,7 @@ class Stay:
     let_go_at: float
 
 
-def within(url: str, seconds: float, *, hold_s: Range = (0.02, 0.06)) -> Readings:
+def within(url: str, seconds: float, *, hold_s: Range = HELD_S) -> Readings:
     """Measure the gap between two threads of one client, in ms."""
     with client_of(url) as client, fresh(client, 1) as name:
         window = Window.opening(seconds)

@@ -12,8 +12,8 @@ from .loads import Crowd
 
 RATE, MS = "cycles/s", "ms"
 FLOOR_1, FLOOR_64 = "floor, 1 thread", "floor, 64 threads"
+PAUSING = "floor, 1 thread with a hold's pauses"
 ONE, MANY = (FLOOR_1, "cycles"), (FLOOR_64, "cycles")
-TRIP_P50, TRIP_P99 = (FLOOR_1, "p50"), (FLOOR_1, "p99")
 TOKEN_COUNTS, LINES = (100, 250), (50, 500)
 MANY_CYCLES = 100_000
 
@@ -45,12 +45,17 @@ def sqlite(url: str) -> Suite:
 
 
 def _lone() -> Group:
+    pausing = Measure(
+        PAUSING,
+        partial(floor, threads=1, pause_s=handoff.HELD_S),
+        (Line(f"{PAUSING}: a transaction, p50", "p50", MS),),
+    )
     within = Measure(
         "hand-off in a process",
         handoff.within,
         (
-            Line("hand-off in a process, p50", "p50", MS, TRIP_P50, Target(at_most=2)),
-            Line("hand-off in a process, p99", "p99", MS, TRIP_P99),
+            Line("hand-off in a process, p50", "p50", MS, (PAUSING, "p50"), Target(at_most=2)),
+            Line("hand-off in a process, p99", "p99", MS, (PAUSING, "p99")),
         ),
     )
     return (
@@ -58,6 +63,7 @@ def _lone() -> Group:
         _cycles("1 thread", _threads(Crowd(1)), ONE, Target(at_least=0.85)),
         _cycles("1 task", partial(loads.tasks, crowd=Crowd(1)), ONE),
         _spread("acquire, uncontended", loads.latency, FLOOR_1),
+        pausing,
         within,
     )
 
@@ -74,12 +80,13 @@ def _together() -> Group:
 
 def _waiting() -> Group:
     apart = partial(loads.processes, count=4, crowd=Crowd(4, tokens=4, waits=True))
-    here = _threads(Crowd(16, tokens=4, waits=True))
+    here, target = Crowd(16, tokens=4, waits=True), Target(at_least=1.5, aim=2.5)
     tasks = partial(loads.tasks, crowd=Crowd(512, tokens=250, waits=True))
     return (
         _cycles("512 tasks on 250 tokens", tasks, MANY),
         _floor(64),
-        _cycles("16 threads waiting on 4 tokens", here, MANY, Target(at_least=1.5, aim=2.5)),
+        _cycles("16 threads waiting on 4 tokens", _threads(here), MANY, target),
+        _cycles("16 tasks waiting on 4 tokens", partial(loads.tasks, crowd=here), MANY, target),
         _cycles("4 processes x 4 waiting on 4 tokens", apart, MANY),
     )
 

@@ -45,6 +45,7 @@ RATES: dict[str, Run] = {
 }
 SPREADS: dict[str, Run] = {
     "floor": partial(floor, threads=1),
+    "floor with pauses": partial(floor, threads=1, pause_s=HOLD_S),
     "latency": loads.latency,
     "within": partial(handoff.within, hold_s=HOLD_S),
     "between": partial(handoff.between, hold_s=HOLD_S),
