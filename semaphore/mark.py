@@ -1,11 +1,11 @@
-"""The mark of a token row (its `held_token`): it changes with each renewal, and tells whose word the hold rests on.
+"""The mark of a token row (its `held_token`): drawn anew by each grant and renewal, it tells whose word the hold rests on.
 
 A hold is given back for a caller who was cancelled only by the process that it was granted through, and only while no other
 one has told anybody of it: whoever tells of a hold that another process was granted writes a mark of its own first.
 
-- none: granted, to a caller of the process whose batch wrote this version; or by Cadence;
+- none: granted by Cadence;
 - handed: to a place in line, and not confirmed yet by the client that the place is of: the mark names it;
-- taken: confirmed or renewed by the process that it was granted through;
+- taken: granted to a caller of the process that wrote it, or confirmed or renewed by the one that it was granted through;
 - kept: by any other process, or by a renewal. Nobody gives it back any more, but who releases it as its holder.
 """
 

@@ -268,7 +268,8 @@ class _Planner:
         return bool(self._released) or self._next_free is not None
 
     def _grant(self, owner_id: str, lease_s: int | None, mark: int | None = None) -> Granted:
-        """Give the owner a token that is being given back, or else a free one."""
+        """Give the owner a token that is being given back, or else a free one. Without a mark, it is ours to give back."""
+        mark = taken(self._setting.mark) if mark is None else mark
         if self._released:
             number, by = self._released.pop(0)
             holders: tuple[Value, ...] = (by,)

@@ -62,7 +62,7 @@ def granted(token: int, owner_id: str, *, seen: int | None, holders: tuple[Value
     """Spell a grant without a lease."""
     version = NOW if seen is None or seen < NOW else seen + 1
     guard = {"holder": holders, "updated_time": (seen,)}
-    values: dict[str, Value] = {"holder": owner_id, "updated_time": version, "held_token": None}
+    values: dict[str, Value] = {"holder": owner_id, "updated_time": version, "held_token": mark.taken(MARK)}
     return [
         update(token_key(token), values, expect=guard),
         insert(owner_key(owner_id), {"held_token": token, "updated_time": version}, absent=True),
@@ -79,7 +79,7 @@ def leased(
     handed_to: str | None = None,
 ) -> list[Write]:
     """Spell a grant with a lease: the version has no TTL, so that it outlives the holder. A place's client may be named."""
-    marked = None if handed_to is None else mark.handed_to(handed_to)
+    marked = mark.taken(MARK) if handed_to is None else mark.handed_to(handed_to)
     guard = {"holder": holders, "updated_time": (seen,)}
     return [
         update(token_key(token), {"holder": owner_id}, expect=guard, ttl_s=ttl_s),

@@ -84,31 +84,31 @@ SITUATIONS = {
         state({1: Token()}),
         [Acquire("eve")],
         [*granted(1, "eve", seen=None), queue(0)],
-        [Granted(1, NOW)],
+        [Granted(1, NOW, mark=TAKEN)],
     ),
     "a released token is granted": Situation(
         state({1: Token(None, 500)}, last=4, mark=OLD_MARK, head=4),
         [Acquire("eve")],
         [*granted(1, "eve", seen=500), queue(4)],
-        [Granted(1, NOW)],
+        [Granted(1, NOW, mark=TAKEN)],
     ),
     "a version that is ahead of our clock grows by one": Situation(
         state({1: Token(None, NOW + 9)}),
         [Acquire("eve")],
         [*granted(1, "eve", seen=NOW + 9), queue(0)],
-        [Granted(1, NOW + 10)],
+        [Granted(1, NOW + 10, mark=TAKEN)],
     ),
     "a grant with a lease": Situation(
         state({1: Token(None, 500)}),
         [Acquire("eve", lease_s=30)],
         [*leased(1, "eve", 30, seen=500), queue(0)],
-        [Granted(1, NOW)],
+        [Granted(1, NOW, mark=TAKEN)],
     ),
     "several grants share the queue row's guard": Situation(
         state({1: Token(), 2: held("ann"), 3: Token(None, 7)}),
         [Acquire("eve"), Acquire("fay")],
         [*granted(1, "eve", seen=None), *granted(3, "fay", seen=7), queue(0)],
-        [Granted(1, NOW), Granted(3, NOW)],
+        [Granted(1, NOW, mark=TAKEN), Granted(3, NOW, mark=TAKEN)],
     ),
     "a release where nobody waits": Situation(
         state(TWO, last=4, mark=OLD_MARK, head=4),
@@ -151,7 +151,7 @@ SITUATIONS = {
         [*granted(1, "eve", seen=500, holders=("ann",)), delete(owner_key("ann")), *gone(3, "eve", "us"), head(3)],
         [Released(1)],
         replace(SETTING, leases={"eve": None}),
-        [("eve", Granted(1, NOW))],
+        [("eve", Granted(1, NOW, mark=TAKEN))],
     ),
     "a slot handed to a waiter of our own has the lease it asked for": Situation(
         state(TWO, waiter(3, "eve", "us"), last=3),
@@ -159,7 +159,7 @@ SITUATIONS = {
         [*leased(1, "eve", 30, seen=500, holders=("ann",)), delete(owner_key("ann")), *gone(3, "eve", "us"), head(3)],
         [Released(1)],
         replace(SETTING, leases={"eve": 30}),
-        [("eve", Granted(1, NOW))],
+        [("eve", Granted(1, NOW, mark=TAKEN))],
     ),
     "two releases admit the first two of the line": Situation(
         state(TWO, waiter(3, "eve"), waiter(5, "fay"), waiter(6, "gil"), last=6),
@@ -205,13 +205,13 @@ SITUATIONS = {
             *granted(2, "fay", seen=500),
             queue(3),
         ],
-        [Granted(2, NOW)],
+        [Granted(2, NOW, mark=TAKEN)],
     ),
     "the head itself gets its slot": Situation(
         state({1: Token(None, 500)}, waiter(3, "eve"), last=3),
         [Acquire("eve")],
         [*granted(1, "eve", seen=500), *gone(3, "eve"), head(3)],
-        [Granted(1, NOW)],
+        [Granted(1, NOW, mark=TAKEN)],
     ),
     "a waiter that has a slot leaves the line": Situation(
         state(TWO, waiter(3, "ann"), waiter(4, "eve"), last=4),
@@ -305,7 +305,7 @@ SITUATIONS = {
         state({1: held("ann", 500)}, waiter(3, "eve", "us"), last=3),
         [Release("ann", 500, untold=True)],
         [
-            update(token_key(1), {"holder": "eve", "updated_time": NOW, "held_token": None}, expect=RENEWED),
+            update(token_key(1), {"holder": "eve", "updated_time": NOW, "held_token": TAKEN}, expect=RENEWED),
             insert(owner_key("eve"), {"held_token": 1, "updated_time": NOW}, absent=True),
             delete(owner_key("ann")),
             *gone(3, "eve", "us"),
@@ -313,7 +313,7 @@ SITUATIONS = {
         ],
         [Released(1)],
         setting=replace(OURS, leases={"eve": None}),
-        served=[("eve", Granted(1, NOW))],
+        served=[("eve", Granted(1, NOW, mark=TAKEN))],
     ),
     "a slot that another process keeps is not given back for a caller who is gone": Situation(
         state({1: Token("ann", 500, None, KEPT)}),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from contract.partition import KEY
 from contract.planning import (
+    MARK,
     NOW,
     SETTING,
     answers,
@@ -20,6 +21,7 @@ from msgspec.structs import replace
 
 from slotkeeper.database import Batch, delete
 from slotkeeper.database.batch import MOST_WRITES
+from slotkeeper.semaphore.mark import taken
 from slotkeeper.semaphore.operations import (
     Acquire,
     Granted,
@@ -102,7 +104,7 @@ def test_tokens_are_taken_from_a_place_of_ones_own() -> None:
 def test_token_given_back_in_the_batch_goes_on_before_a_free_one() -> None:
     """It saves two writes, and a state in which the token is free."""
     made = planned(state({1: held("ann"), 2: Token()}), Release("ann"), Acquire("eve"))
-    assert answers(made) == {0: Released(1), 1: Granted(1, NOW)}
+    assert answers(made) == {0: Released(1), 1: Granted(1, NOW, mark=taken(MARK))}
     assert in_order(made.writes) == in_order(
         [*granted(1, "eve", seen=500, holders=("ann",)), delete(owner_key("ann")), queue(0)]
     )

@@ -318,3 +318,18 @@ def _without_ticket(ticket: int) -> Hidden:
         return {key: row for key, row in rows.items() if key[0] != WAITER or int(str(key[2]).split("/")[0]) != ticket}
 
     return hides
+
+
+def test_seed_1009010_what_another_process_granted_in_the_same_millisecond_is_not_given_back(opened: Opened) -> None:
+    stage = opened()
+    one, two = stage.actor("one", drawn=0.2), stage.actor("two", drawn=0.7)
+    one.network.commits.append("never")
+    cancelled, granted = one.acquire(1), two.acquire(1)
+    stage.passes(0.01)
+    assert isinstance(granted.value, Granted)
+
+    stage.cancel(cancelled)
+    stage.passes(30)
+
+    assert stage.holders == {1: 1}
+    assert isinstance(stage.answer(two.release(1, fence=granted.value.fence)), Released)
