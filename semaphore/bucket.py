@@ -138,9 +138,10 @@ class Bucket:
                     return
                 else:
                     await self._take_off(call.deadline)
+            self._answered.wake_some()
             while self._answered and not self._inbox:  # until one has come back, who leads and wakes the others
-                self._answered.wake_some()
                 await self._port.give_way()
+                self._answered.wake_some()
         except BaseException:
             self._wanted = _Wanted()  # interrupted somewhere: what is known may be half of what happened
             raise
