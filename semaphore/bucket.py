@@ -74,10 +74,8 @@ class Bucket:
         self._refusals = 0
         self._closed = False
         self._cancellation = Cancellation(port, self, self._inbox, self._told)
-        self._company, self._trip_s = (
-            0,
-            0.0,
-        )  # how many may come before the next batch leaves; how long the last one took
+        self._company = 0  # how many may come before the next batch leaves
+        self._trip_s = 0.0  # how long the last one took
         self._answered = Answered(port.wakes_at_once)
         # Free tokens are taken from here on, always: it keeps to those that it gave back itself, and leaves others theirs.
         self._place = ref.tokens.start + int(dice() * len(ref.tokens))
