@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import tempfile
 import time
@@ -21,7 +22,11 @@ def jars(version: str = VERSION) -> Path:
     """Give the folder with every jar that a node needs; the first call for a version downloads about 70 MB."""
     folder = cache_folder() / f"cassandra-{version}"
     if not folder.is_dir():
-        _fill(folder, _resolve(version))
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with Path(f"{folder}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # the download takes what another one has begun for a mistake
+            if not folder.is_dir():
+                _fill(folder, _resolve(version))
     return folder
 
 
