@@ -8,7 +8,8 @@ from cqlserver import Request
 from semaphorerows import Seen, seen
 from servedstore import Behind
 
-from slotkeeper.database import BlockingPort, Store, drive
+from slotkeeper.database import Batch, BlockingPort, Outcome, Store, drive
+from slotkeeper.database.port import Pending
 from slotkeeper.semaphore.bucket import Bucket
 from slotkeeper.semaphore.layout import BucketRef
 from slotkeeper.semaphore.operations import Acquire, Answer, Operation, Release
@@ -17,11 +18,20 @@ TIMEOUT_S = 20.0
 
 
 class PatientPort(BlockingPort):
-    """A blocking port whose sleep moves its own clock. `slept` has the pauses in seconds, `moved_s` their sum."""
+    """A blocking port whose sleep moves its own clock. `slept` has the pauses in seconds, `moved_s` their sum.
+
+    `left_at` has when each batch left, on that clock.
+    """
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)
         self.slept: list[float] = []
+        self.left_at: list[float] = []
+
+    def begin_commit(self, batch: Batch) -> Pending[Outcome]:
+        """Note when a batch leaves."""
+        self.left_at.append(self.now())
+        return super().begin_commit(batch)
 
     @property
     def moved_s(self) -> float:
