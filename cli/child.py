@@ -16,7 +16,7 @@ from queue import Empty, SimpleQueue
 from types import FrameType
 
 from ..errors import SlotkeeperError
-from .terminal import FROM_KEYS, Terminal, lent_terminal
+from .terminal import FOR_WANTING_IT, FROM_KEYS, Terminal, lent_terminal
 
 PASSED_ON = tuple(
     getattr(signal, name)
@@ -103,7 +103,10 @@ class Child:
             _, status = os.waitpid(self.pid, os.WUNTRACED)
             if not os.WIFSTOPPED(status):
                 break
-            self._events.put(Stopped())
+            if os.WSTOPSIG(status) in FOR_WANTING_IT and self._terminal.is_lent_to(self.pid):
+                self.signal(signal.SIGCONT)  # it wanted the terminal just before it got it
+            else:
+                self._events.put(Stopped())
         code = os.waitstatus_to_exitcode(status)
         self._events.put(Ended(code if code >= 0 else 128 - code))
 

@@ -6,10 +6,11 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import NoReturn
 
 FROM_KEYS = (signal.SIGINT, signal.SIGQUIT)
+FOR_WANTING_IT = (signal.SIGTTIN, signal.SIGTTOU)  # stop a group that reads from, or writes to, what it has not got
 
 
 class Terminal:
@@ -28,6 +29,13 @@ class Terminal:
     def take_back(self, group: int) -> bool:
         """Take the terminal back, if that group has it."""
         return self._pass(group, os.getpgrp())
+
+    def is_lent_to(self, group: int) -> bool:
+        """Tell whether a group has the terminal."""
+        try:
+            return self._opened is not None and os.tcgetpgrp(self._opened) == group
+        except OSError:  # the terminal was hung up, or let go of meanwhile
+            return False
 
     def close(self) -> None:
         """Let go of the terminal."""
@@ -55,9 +63,7 @@ def lent_terminal(group: int) -> Iterator[Terminal]:
     """Let a process group have our terminal while it runs."""
     terminal = Terminal()
     try:
-        if terminal.lend(group):
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(group, signal.SIGCONT)  # it may have wanted to read before it had the terminal
+        terminal.lend(group)
         yield terminal
     finally:
         terminal.take_back(group)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -279,5 +280,39 @@ def test_ctrl_z_stops_us_with_the_command_and_fg_has_both_go_on() -> None:
         terminal.press("hello\n")
         terminal.read("got-hello")
         terminal.read('"code": 0')
+        terminal.press("exit\n")
+        terminal.read()
+
+
+def slowly_lent(lending: str, script: str) -> str:
+    """Return a line for a shell that runs a script below a lock, with the terminal lent to it as `lending` says."""
+    patched = (
+        f"import os, time, lockrunner as run; lend = os.tcsetpgrp; os.tcsetpgrp = lambda *to: {lending}; run.main()"
+    )
+    return shlex.join([sys.executable, "-c", patched, "renewed", "5", "sh", "-c", script]) + "\n"
+
+
+def test_ctrl_z_in_the_moment_in_which_the_command_gets_the_terminal() -> None:
+    with shell(["-i"], {**os.environ, "PS1": "$ "}) as terminal:
+        run = "sleep 0.3; echo rea''dy; read word; echo got-$word"
+        terminal.press(slowly_lent("(lend(*to), time.sleep(1))", run))
+        terminal.read("ready")
+        terminal.press(CTRL_Z)
+        terminal.read("Stopped")
+        terminal.press("fg\n")
+        terminal.read("lockrunner")
+        terminal.press("hello\n")
+        terminal.read("got-hello")
+        terminal.press("exit\n")
+        terminal.read()
+
+
+def test_a_command_that_reads_before_it_has_got_the_terminal_goes_on_with_it() -> None:
+    with shell(["-i"], {**os.environ, "PS1": "$ "}) as terminal:
+        run = "echo rea''dy; read word; echo got-$word"
+        terminal.press(slowly_lent("(time.sleep(1), lend(*to))", run))
+        terminal.read("ready")
+        terminal.press("hello\n")
+        terminal.read("got-hello")
         terminal.press("exit\n")
         terminal.read()
