@@ -10,7 +10,7 @@ A write without a condition rides along: it applies when the batch does. Every c
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import Enum
+from enum import StrEnum
 
 from msgspec import Struct
 
@@ -21,7 +21,7 @@ MOST_TTL_S = 20 * 365 * 24 * 3600  # Cassandra's own bound
 ASKS = "an insert may ask for Absent, an update for Expect"
 
 
-class Verb(Enum):
+class Verb(StrEnum):
     """How a write touches its row. An insert also makes the row exist by itself, whatever its values become."""
 
     INSERT = "insert"
@@ -127,12 +127,9 @@ class Batch(Struct, frozen=True):
 def _check_columns(table: Table, write: Write) -> None:
     """Refuse what is not the whole key of a row, a column that is no value column, and a value that one does not keep."""
     table.check_row(write.key)
-    for column, value in write.values.items():
-        table.check_value(column, value)
+    table.check_values(write.values)
     if isinstance(write.condition, Expect):
-        for column, values in write.condition.columns.items():
-            for value in values:
-                table.check_value(column, value)
+        table.check_choices(write.condition.columns)
 
 
 def _check_rows(table: Table, writes: tuple[Write, ...]) -> None:

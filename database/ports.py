@@ -21,12 +21,11 @@ from .turn import Turn
 T = TypeVar("T")
 LONGEST_WAIT_S = 86_400.0
 BLINK_S = 0.000_05
+SHARED_S = 0.5  # alarms of long waits ring so often, for all together
 
 
 class _Clock:
-    def now(self) -> float:
-        """Return seconds on the monotonic clock."""
-        return time.monotonic()
+    now = staticmethod(time.monotonic)  # seconds
 
     def wall_ms(self) -> int:
         """Return milliseconds since the epoch."""
@@ -87,6 +86,7 @@ class AsyncioPort(_Clock):
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._alarms: _Alarms | None = None  # of the loop, once there is one
         self._finishing: set[asyncio.Task[None]] = set()
 
     async def read(self, table: Table, partition: Key, slices: tuple[Slice, ...], *, serial: bool) -> list[Row]:
@@ -101,11 +101,11 @@ class AsyncioPort(_Clock):
         self, table: Table, partition: Key, slices: tuple[Slice, ...], *, serial: bool
     ) -> Pending[list[Row]]:
         """See Port.begin_read."""
-        return _LoopPending(self._store.read_soon(table, partition, slices, serial=serial))
+        return _LoopPending(self._store.read_soon(table, partition, slices, serial=serial), self.event())
 
     def begin_commit(self, batch: Batch) -> Pending[Outcome]:
         """See Port.begin_commit."""
-        return _LoopPending(self._store.commit_soon(batch))
+        return _LoopPending(self._store.commit_soon(batch), self.event())
 
     async def sleep(self, seconds: float) -> None:
         """Let the loop go on for a while."""
@@ -117,7 +117,10 @@ class AsyncioPort(_Clock):
 
     def event(self) -> Event:
         """Return an event for tasks of this loop, which any thread may set."""
-        return _LoopEvent(asyncio.get_running_loop())
+        loop = asyncio.get_running_loop()
+        if self._alarms is None:
+            self._alarms = _Alarms(loop)
+        return _LoopEvent(loop, self._alarms)
 
     def mutex(self) -> Mutex:
         """Return a mutex for tasks of this loop."""
@@ -152,9 +155,8 @@ class _ThreadPending(Generic[T]):
 
 
 class _LoopPending(Generic[T]):
-    def __init__(self, future: Future[T]) -> None:
-        self._future = future
-        self._arrived = _LoopEvent(asyncio.get_running_loop())
+    def __init__(self, future: Future[T], arrived: Event) -> None:
+        self._future, self._arrived = future, arrived
         future.add_done_callback(lambda _: self._arrived.set())
 
     def done(self) -> bool:
@@ -205,13 +207,53 @@ class _ThreadEvent:
         return True
 
 
-class _LoopEvent:
-    """Like asyncio.Event, but any thread may set it, and a wait with a timeout costs one timer and no task."""
+class _Alarms:
+    """Rings for those who wait in a loop.
+
+    A timer for each of them would cost as much as all the rest of the waiting, and nearly none ever rings. So long waits share
+    one, which rings a little early, and its waiters wait for the rest by themselves.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop, self._thread = loop, threading.get_ident()
+        self._loop = loop
+        self._shared: dict[int, set[asyncio.Future[bool]]] = {}
+
+    async def wait(self, waiter: asyncio.Future[bool], seconds: float) -> bool:
+        """Wait until somebody else releases the waiter, or for so long, or a little less where that is long. Tell whether
+        it was somebody else.
+        """
+        if seconds < 2 * SHARED_S:
+            timer = self._loop.call_later(seconds, _release, waiter, False)
+            try:
+                return await waiter
+            finally:
+                timer.cancel()
+        together = self._together(int((self._loop.time() + seconds) / SHARED_S))
+        together.add(waiter)
+        try:
+            return await waiter
+        finally:
+            together.discard(waiter)
+
+    def _together(self, tick: int) -> set[asyncio.Future[bool]]:
+        together = self._shared.get(tick)
+        if together is None:
+            together = self._shared[tick] = set()
+            self._loop.call_at(tick * SHARED_S, self._ring, tick)
+        return together
+
+    def _ring(self, tick: int) -> None:
+        for waiter in self._shared.pop(tick):
+            _release(waiter, False)
+
+
+class _LoopEvent:
+    """Like asyncio.Event, but any thread may set it, and a wait with a timeout costs no task."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, alarms: _Alarms) -> None:
+        self._loop, self._alarms, self._thread = loop, alarms, threading.get_ident()
         self._is_set = False
-        self._waiters: list[asyncio.Future[None]] = []
+        self._waiters: list[asyncio.Future[bool]] = []
 
     def set(self) -> None:
         self._is_set = True  # at once, also for the thread that asks before the loop comes round
@@ -228,26 +270,26 @@ class _LoopEvent:
         return self._is_set
 
     async def wait(self, timeout_s: float) -> bool:
-        if self._is_set:
-            return True
-        waiter = self._loop.create_future()
-        self._waiters.append(waiter)
-        timer = self._loop.call_later(_bounded(timeout_s), _release, waiter)
-        try:
-            await waiter
-        finally:
-            timer.cancel()
-            self._waiters.remove(waiter)
+        until = time.monotonic() + _bounded(timeout_s)
+        while not self._is_set:
+            waiter = self._loop.create_future()
+            self._waiters.append(waiter)
+            try:
+                was_set = await self._alarms.wait(waiter, until - time.monotonic())
+            finally:
+                self._waiters.remove(waiter)
+            if was_set or time.monotonic() >= until:
+                break
         return self._is_set
 
     def _wake(self) -> None:
         for waiter in self._waiters:
-            _release(waiter)
+            _release(waiter, True)
 
 
-def _release(waiter: asyncio.Future[None]) -> None:
+def _release(waiter: asyncio.Future[bool], by_event: bool) -> None:
     if not waiter.done():
-        waiter.set_result(None)
+        waiter.set_result(by_event)
 
 
 def _bounded(timeout_s: float) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, NoReturn
 from uuid import UUID
 
 # A timestamp is an int: milliseconds since the epoch. Cassandra keeps no finer one, and a version must survive the trip.
@@ -105,13 +105,22 @@ class Table:
         if takes is None or not takes(value):
             raise ValueError(f"{self.name}: the {self.kind(column)} column {column} takes no {value!r}")
 
-    def check_value(self, column: str, value: Value) -> None:
+    def check_values(self, values: Mapping[str, Value]) -> None:
         """Raise ValueError for a column that is no value column, or a value that it does not keep."""
-        takes = self._value_takes.get(column)
-        if takes is None:
-            raise ValueError(f"{self.name} has no value column {column}")
-        if value is not None and not takes(value):
-            raise ValueError(f"{self.name}: the {self.kind(column)} column {column} takes no {value!r}")
+        known = self._value_takes
+        for column, value in values.items():
+            takes = known.get(column)
+            if takes is None or not (value is None or takes(value)):
+                self._refuse_value(column, value)
+
+    def check_choices(self, choices: Mapping[str, tuple[Value, ...]]) -> None:
+        """Raise ValueError as `check_values` does, for columns that each may have one of several values."""
+        known = self._value_takes
+        for column, values in choices.items():
+            takes = known.get(column)
+            for value in values:
+                if takes is None or not (value is None or takes(value)):
+                    self._refuse_value(column, value)
 
     def check_row(self, key: Key) -> None:
         """Raise ValueError for what is not the whole key of a row in its partition."""
@@ -131,6 +140,11 @@ class Table:
         for takes, value in zip(self._partition_takes, partition, strict=True):
             if not takes(value):
                 self._refuse(self.partition, partition)
+
+    def _refuse_value(self, column: str, value: Value) -> NoReturn:
+        if column not in self.values:
+            raise ValueError(f"{self.name} has no value column {column}")
+        raise ValueError(f"{self.name}: the {self.kind(column)} column {column} takes no {value!r}")
 
     def _refuse(self, columns: Mapping[str, Kind], key: Key) -> None:
         for column, value in zip(columns, key, strict=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 from .errors import OwnerFieldError, OwnerTooLong, ReservedOwner
@@ -29,6 +29,7 @@ class Owner:
     workflow_id: str
     run_id: str
     hold_id: int
+    _text: str = field(default="", init=False, repr=False, compare=False)  # once it was asked for: every call does
 
     def __post_init__(self) -> None:
         _check_text("workflow_id", self.workflow_id)
@@ -43,7 +44,9 @@ class Owner:
         return cls(*take_apart(text))
 
     def __str__(self) -> str:
-        return spell(self.workflow_id, self.run_id, self.hold_id)
+        if not self._text:
+            object.__setattr__(self, "_text", spell(self.workflow_id, self.run_id, self.hold_id))
+        return self._text
 
     @property
     def reserved(self) -> bool:

@@ -7,7 +7,7 @@ bucket: a leader that is cancelled or late leaves it there, and the next one tak
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -86,25 +86,17 @@ class Bucket:
         A waiting Acquire stands in line until `stand_until` (on the port's clock). Raises Unavailable when nothing happened
         before `deadline`, HoldUnknown when something may have, WaitCancelled, BeingDeleted, RowsDisagree, DatabaseError.
         """
-        (answer,) = await self.ask_all([operation], deadline, stand_until)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    async def ask_all(
-        self, operations: Sequence[Operation], deadline: float, stand_until: float | None = None
-    ) -> list[Answer | Exception]:
-        """Carry out operations together; each gets its own answer."""
-        calls = [Call(self._port, operation, deadline, stand_until) for operation in operations]
-        self._inbox.enter(calls)
+        call = Call.begun(self._port, operation, deadline, stand_until)
+        self._inbox.enter(call)
         self._answered.wake_one()
         try:
-            for call in calls:
-                await self.until_answered(call)
+            await self.until_answered(call)
         except BaseException:
-            self._cancellation.begin(calls)
+            self._cancellation.begin(call)
             raise
-        return [call.error or call.answer or Stayed() for call in calls]
+        if call.error is not None:
+            raise call.error
+        return call.answer or Stayed()
 
     def close(self) -> None:
         """End all waiting here: everybody is told ClosedError, and places in line end by their TTL."""
@@ -195,10 +187,9 @@ class Bucket:
             call.fail(self._unknown(call))
         self._wake_a_leader()  # it may have been its turn
 
-    def seen_off(self, calls: Iterable[Call]) -> None:
-        """Go on without callers that were cancelled: others may have counted on them to look or to lead."""
-        for call in calls:
-            self._stop_polling(call)
+    def seen_off(self, call: Call) -> None:
+        """Go on without a caller that was cancelled: others may have counted on it to look or to lead."""
+        self._stop_polling(call)
         self._wake_a_leader()
 
     # --- reading, planning, sending ----------------------------------------------------------------------------------
@@ -371,7 +362,7 @@ class Bucket:
             for call, (_, answer) in zip(flight.calls, flight.plan.after, strict=True):
                 call.unsure = True
                 if isinstance(answer, Granted) and not is_kept(answer.mark):
-                    call.tried.add((answer.token, answer.fence, answer.mark))
+                    call.may_have_granted((answer.token, answer.fence, answer.mark))
                 elif isinstance(answer, Queued):
                     call.stood = True
             for owner_id, granted in flight.plan.served:

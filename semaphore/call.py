@@ -2,53 +2,46 @@
 
 from __future__ import annotations
 
+from typing import Self
+
+from msgspec import Struct
+
 from ..database import Port
+from ..database.port import Event, Mutex
 from .operations import Answer, Operation
 from .planned import Ask, Hold
 from .state import State
 
 
-class Call:
+class Call(Struct, eq=False):
     """An operation and who waits for its answer. Whoever takes `claim` decides: the leader sends it, or its caller gives up.
 
     `deadline` is for the database's answer, `stand_until` for standing in line; both on the port's clock.
     """
 
-    __slots__ = (
-        "abandoned",
-        "alone",
-        "answer",
-        "arrived",
-        "attended",
-        "blocked",
-        "claim",
-        "deadline",
-        "error",
-        "event",
-        "gives_back",
-        "operation",
-        "stand_until",
-        "stood",
-        "ticket",
-        "tried",
-        "unsure",
-    )
+    operation: Operation
+    deadline: float
+    stand_until: float
+    arrived: float
+    event: Event
+    claim: Mutex
+    answer: Answer | None = None
+    error: Exception | None = None
+    ticket: int | None = None  # set while it stands in line
+    stood: bool = False  # it stands in line, or has, or may have
+    attended: bool = True  # somebody waits for it, and can lead
+    abandoned: bool = False  # its caller is gone, and nothing of it is to be undone
+    unsure: bool = False  # an attempt of it may have applied
+    tried: frozenset[Hold] = frozenset()  # the holds that such attempts may have granted
+    gives_back: tuple[int, int] | None = None  # the token and fence of a hold that nobody knows of
+    alone: bool = False  # the server rejected a batch that it was in
+    blocked: int = 0
 
-    def __init__(self, port: Port, operation: Operation, deadline: float, stand_until: float | None = None) -> None:
-        self.operation, self.deadline, self.arrived = operation, deadline, port.now()
-        self.stand_until = deadline if stand_until is None else stand_until
-        self.event, self.claim = port.event(), port.mutex()
-        self.answer: Answer | None = None
-        self.error: Exception | None = None
-        self.ticket: int | None = None  # set while it stands in line
-        self.stood = False  # it stands in line, or has, or may have
-        self.attended = True  # somebody waits for it, and can lead
-        self.abandoned = False  # its caller is gone, and nothing of it is to be undone
-        self.unsure = False  # an attempt of it may have applied
-        self.tried: set[Hold] = set()  # the holds that such attempts may have granted
-        self.gives_back: tuple[int, int] | None = None  # the token and fence of a hold that nobody knows of
-        self.alone = False  # the server rejected a batch that it was in
-        self.blocked = 0
+    @classmethod
+    def begun(cls, port: Port, operation: Operation, deadline: float, stand_until: float | None = None) -> Self:
+        """Return a call that begins now."""
+        stand_until = deadline if stand_until is None else stand_until
+        return cls(operation, deadline, stand_until, port.now(), port.event(), port.mutex())
 
     @property
     def done(self) -> bool:
@@ -73,7 +66,11 @@ class Call:
         self.error, self.ticket = error, None
         self.event.set()
 
+    def may_have_granted(self, hold: Hold) -> None:
+        """Note a hold that an attempt of it may have granted."""
+        self.tried |= {hold}
+
     def asked(self, state: State) -> Ask:
         """Return it as a plan sees it. Only a serial reading proves what it does not show."""
         fresh = state.as_of >= self.arrived and state.serial
-        return Ask(self.operation, fresh, self.unsure, frozenset(self.tried), self.stood)
+        return Ask(self.operation, fresh, self.unsure, self.tried, self.stood)

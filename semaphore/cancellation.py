@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from ..database import Port, Unavailable
@@ -21,7 +20,7 @@ class Carrier(Protocol):
 
     async def until_answered(self, call: Call) -> None: ...
 
-    def seen_off(self, calls: Iterable[Call]) -> None: ...
+    def seen_off(self, call: Call) -> None: ...
 
 
 class Cancellation:
@@ -30,21 +29,19 @@ class Cancellation:
     def __init__(self, port: Port, bucket: Carrier, inbox: Inbox, told: Told) -> None:
         self._port, self._bucket, self._inbox, self._told = port, bucket, inbox, told
 
-    def begin(self, calls: Sequence[Call]) -> None:
-        """Begin to undo what callers that are gone will never know of. What may have to be undone leads on."""
-        for call in calls:
-            if not _may_leave_something(call):
-                call.abandon()
-        self._port.finish(self._see_all_off(calls))
-
-    async def _see_all_off(self, calls: Sequence[Call]) -> None:
-        try:
-            for call in calls:
-                await self._see_off(call)
-        finally:
-            self._bucket.seen_off(calls)
+    def begin(self, call: Call) -> None:
+        """Begin to undo what a caller that is gone will never know of. What may have to be undone leads on."""
+        if not _may_leave_something(call):
+            call.abandon()
+        self._port.finish(self._see_off(call))
 
     async def _see_off(self, call: Call) -> None:
+        try:
+            await self._undo(call)
+        finally:
+            self._bucket.seen_off(call)
+
+    async def _undo(self, call: Call) -> None:
         if call.abandoned:
             return
         if isinstance(call.operation, Release):
@@ -74,7 +71,7 @@ class Cancellation:
         if isinstance(call.answer, Granted):
             self._told.untell(call.answer)
             await self._give_back(call.operation.owner_id, call.answer.token, call.answer.fence)
-        for hold in tuple(call.tried) if call.error is not None else ():
+        for hold in call.tried if call.error is not None else ():
             self._told.owe(hold)
             await self._give_back(call.operation.owner_id, *hold[:2])
 
@@ -82,9 +79,9 @@ class Cancellation:
         """Release what nobody knows of, again and again while the database cannot."""
         until = self._port.now() + LEAVING_S
         while self._told.is_owed(token, fence):
-            undo = Call(self._port, Release(owner_id, fence, untold=True), until)
+            undo = Call.begun(self._port, Release(owner_id, fence, untold=True), until)
             undo.gives_back = token, fence
-            self._inbox.enter([undo])
+            self._inbox.enter(undo)
             await self._bucket.until_answered(undo)
             if undo.error is None or self._port.now() + PAUSE_S > until:
                 return

@@ -22,9 +22,9 @@ class Inbox:
     def __iter__(self) -> Iterator[Call]:
         return iter(list(self._calls))
 
-    def enter(self, calls: Iterable[Call]) -> None:
-        """Put calls in, behind the others."""
-        self._calls.extend(calls)
+    def enter(self, call: Call) -> None:
+        """Put a call in, behind the others."""
+        self._calls.append(call)
 
     def enter_again(self, calls: Iterable[Call]) -> None:
         """Put calls that were taken out back in, each before the others."""

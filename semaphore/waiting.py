@@ -64,7 +64,7 @@ class WaitingHere:
     def note_tried(self, owner_id: str, hold: Hold) -> None:
         """Note that a hold may have been granted to those who wait for an owner."""
         for call in self._calls.get(owner_id, ()):
-            call.tried.add(hold)
+            call.may_have_granted(hold)
 
     def fail_all(self, error: Exception) -> None:
         """Answer everybody with an error."""
@@ -135,7 +135,7 @@ class WaitingHere:
 
     def _stays(self, now: float) -> list[Call]:
         self._stay_at = now + STAY_S
-        stays = [Call(self._port, Stay(owner_id), now + STAY_S) for owner_id in self._calls]
+        stays = [Call.begun(self._port, Stay(owner_id), now + STAY_S) for owner_id in self._calls]
         for call in stays:
             call.attended = not call.claim.take()  # as if sent once: nobody waits for it
         return stays

@@ -14,15 +14,15 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from cassandra.cluster import ResponseFuture, Session
-from cassandra.query import BatchStatement, PreparedStatement, SimpleStatement
+from cassandra.query import BatchStatement, BoundStatement, PreparedStatement, SimpleStatement
 
 from ..batch import Applied, Batch, Outcome, Refused, Slice, Unknown
 from ..errors import ClosedError, DatabaseError, ForkedError, SchemaNotAgreed, Unavailable
 from ..settings import CassandraSettings, Consistency
 from ..table import Key, Layout, Row, Table, Value
-from .binding import Ready, ready
+from .binding import Ready, encoded_partition, ready
 from .connect import READ, SERIAL_READ, SHAPING_S, WRITE, connect
-from .cql import Statement, slice_statement, write_statement
+from .cql import Statement, batch_statements, slice_statement
 from .verdict import commit_failed, nothing_happened
 
 T = TypeVar("T")
@@ -79,7 +79,7 @@ class CassandraStore:
     def commit_soon(self, batch: Batch) -> Future[Outcome]:
         """Commit a batch without blocking: preparing a statement waits for the server, so a new form goes to a thread."""
         self._check_usable()
-        statements = self._statements(batch)
+        statements = batch_statements(self.keyspace, batch)
         if all(statement.text in self._prepared for statement in statements):
             return self._send_batch(batch, statements)
         return self._begun_elsewhere(lambda: self._send_batch(batch, statements))
@@ -169,16 +169,17 @@ class CassandraStore:
     def commit_begun(self, batch: Batch) -> Future[Outcome]:
         """Send a batch, and return before its outcome. The first batch of a form waits for its statements' preparation."""
         self._check_usable()
-        return self._send_batch(batch, self._statements(batch))
-
-    def _statements(self, batch: Batch) -> list[Statement]:
-        return [write_statement(self.keyspace, batch.table, batch.partition, write) for write in batch.writes]
+        return self._send_batch(batch, batch_statements(self.keyspace, batch))
 
     def _send_batch(self, batch: Batch, statements: list[Statement]) -> Future[Outcome]:
-        bound = BatchStatement()
+        partition, whole = encoded_partition(batch.table, batch.partition), BatchStatement()
+        forms: dict[str, BoundStatement] = {}  # the batch takes over what is bound, and so one serves all of its form
         for statement in statements:
-            bound.add(self._ready(statement).bind(statement.values))
-        response = self._session.execute_async(bound, execution_profile=WRITE)
+            ready = self._ready(statement, len(partition))
+            bound = forms.get(statement.text) or forms.setdefault(statement.text, BoundStatement(ready.statement))
+            bound.values = ready.values(statement, partition)
+            whole.add(bound)
+        response = self._session.execute_async(whole, execution_profile=WRITE)
         return _bridged(
             response,
             lambda rows: _outcome(batch, rows),
@@ -189,9 +190,9 @@ class CassandraStore:
         """Send the reads of some slices, all at once, and return before their answers."""
         self._check_usable()
         profile = SERIAL_READ if serial else READ
-        parts = [
-            self._send_read(slice_statement(self.keyspace, table, partition, part), table, profile) for part in slices
-        ]
+        statements = [slice_statement(self.keyspace, table, partition, part) for part in slices]
+        encoded = encoded_partition(table, partition)
+        parts = [self._send_read(statement, encoded, table, profile) for statement in statements]
         return parts[0] if len(parts) == 1 else _joined(parts)
 
     def _begun_elsewhere(self, begin: Callable[[], Future[T]]) -> Future[T]:
@@ -210,19 +211,23 @@ class CassandraStore:
             raise ClosedError from error
         return whole
 
-    def _send_read(self, statement: Statement, table: Table, profile: str) -> Future[list[Row]]:
-        bound = self._ready(statement).bind(statement.values)
+    def _send_read(self, statement: Statement, partition: list[bytes], table: Table, profile: str) -> Future[list[Row]]:
+        ready = self._ready(statement, len(partition))
+        bound = BoundStatement(ready.statement)
+        bound.values = ready.values(statement, partition)
         bound.fetch_size = None  # a slice has its limit; pages would arrive one by one
         response = self._session.execute_async(bound, execution_profile=profile)
         return _bridged(response, lambda rows: [_sliced(table, row) for row in rows], _read_failed)
 
-    def _ready(self, statement: Statement) -> Ready:
+    def _ready(self, statement: Statement, width: int) -> Ready:
         found = self._prepared.get(statement.text)
         if found is None:
             with self._preparing:
                 self._check_usable()  # closed, perhaps, while this thread waited for its turn
-                found = self._prepared.get(statement.text) or ready(_prepared(self._session, statement.text))
-                self._prepared[statement.text] = found
+                found = self._prepared.get(statement.text)
+                if found is None:
+                    found = ready(_prepared(self._session, statement.text), statement, width)
+                    self._prepared[statement.text] = found
         return found
 
 

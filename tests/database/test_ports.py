@@ -132,6 +132,60 @@ def test_event_wakes_every_task_that_waits(store: SqliteStore) -> None:
     assert asyncio.run(core()) == [True] * 4
 
 
+def test_long_waits_of_a_loop_share_an_alarm_and_end_no_earlier_than_asked(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def waits() -> None:
+        port, loop = AsyncioPort(store), asyncio.get_running_loop()
+        alarms, call_at = list[float](), loop.call_at
+
+        def noted(at: float, *rest: Any, **named: Any) -> asyncio.TimerHandle:
+            alarms.append(at)
+            return call_at(at, *rest, **named)
+
+        monkeypatch.setattr(loop, "call_at", noted)
+
+        async def wait() -> float:
+            began = time.monotonic()
+            assert not await port.event().wait(1.25)
+            return time.monotonic() - began
+
+        took = await asyncio.gather(*(wait() for _ in range(100)))
+        assert min(took) >= 1.25
+        assert len([at for at in alarms if at % 0.5 == 0]) == 1  # beside one each for the last moment
+
+    asyncio.run(waits())
+
+
+def test_long_wait_of_a_loop_that_is_over_leaves_the_others_alone(store: SqliteStore) -> None:
+    async def waits() -> None:
+        port = AsyncioPort(store)
+        mine, other = port.event(), port.event()
+        cancelled, others = asyncio.create_task(mine.wait(LONG_S)), asyncio.create_task(other.wait(1.25))
+        await asyncio.sleep(0)
+        cancelled.cancel()
+        assert not await others
+        assert not mine.is_set()
+        again = asyncio.create_task(mine.wait(LONG_S))
+        await asyncio.sleep(0)
+        mine.set()
+        assert await again
+
+    asyncio.run(waits())
+
+
+def test_wait_that_was_woken_is_over_although_somebody_was_faster_to_clear(store: SqliteStore) -> None:
+    async def waits() -> None:
+        event = AsyncioPort(store).event()
+        waiting = asyncio.create_task(event.wait(LONG_S))
+        await asyncio.sleep(0)
+        event.set()
+        event.clear()
+        assert not await asyncio.wait_for(waiting, 5)
+
+    asyncio.run(waits())
+
+
 def test_event_may_be_set_when_its_loop_is_gone(store: SqliteStore) -> None:
     async def core() -> Any:
         event = AsyncioPort(store).event()
