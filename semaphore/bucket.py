@@ -46,7 +46,6 @@ Dice = Callable[[], float]
 MOST_CORRECTIONS = 3  # refusals in a row whose rows are taken for all that has changed
 MOST_BLOCKED = 10  # times that an owner's row refuses a batch and no reading shows its token
 LONGEST_BACKOFF_S = 0.25
-GATHER_SHARE = 0.25  # of the last batch's trip, at most, is spent on waiting for company
 
 
 @dataclass(slots=True)
@@ -74,9 +73,7 @@ class Bucket:
         self._refusals = 0
         self._closed = False
         self._cancellation = Cancellation(port, self, self._inbox, self._told)
-        self._company = 0  # how many may come before the next batch leaves
-        self._trip_s = 0.0  # how long the last one took
-        self._answered = Answered(port.wakes_at_once)
+        self._answered = Answered(port, self._inbox)
         # Free tokens are taken from here on, always: it keeps to those that it gave back itself, and leaves others theirs.
         self._place = ref.tokens.start + int(dice() * len(ref.tokens))
 
@@ -128,10 +125,7 @@ class Bucket:
                     return
                 else:
                     await self._take_off(call.deadline)
-            self._answered.wake_some()
-            while self._answered and not self._inbox:  # until one has come back, who leads and wakes the others
-                await self._port.give_way()
-                self._answered.wake_some()
+            await self._answered.wake_until_back()
         except BaseException:
             self._wanted = _Wanted()  # interrupted somewhere: what is known may be half of what happened
             raise
@@ -197,7 +191,7 @@ class Bucket:
     async def _take_off(self, deadline: float) -> None:
         """Send the next batch, after reading what it needs; answer what needs none."""
         self._inbox.enter_again(self._line.leavers())
-        await self._gather()
+        await self._answered.gather()
         try:
             state = await self._known_state(deadline)
         except (DatabaseError, BeingDeleted) as error:
@@ -215,21 +209,6 @@ class Bucket:
         for index, answer in planned.at_once:
             self._answer(calls[index], answer, state.as_of)
         self._inbox.enter_again(calls[index] for index in reversed(planned.later))
-
-    async def _gather(self) -> None:
-        """Wait a moment for those whom the last batch answered, and wake more of them where none comes back.
-
-        A lone caller waits for none.
-        """
-        until = self._port.now() + self._trip_s * GATHER_SHARE
-        self._answered.wake_some()
-        while (here := len(self._inbox)) < self._company and (self._answered or self._port.now() < until):
-            await self._port.give_way()
-            if len(self._inbox) == here:
-                if not self._answered:
-                    break
-                self._answered.wake_some()
-        self._answered.wake_all()
 
     def _fail_all(self, error: Exception) -> None:
         """Answer everybody who waits for the database now; those who stand in line go on doing so while that makes sense."""
@@ -342,8 +321,8 @@ class Bucket:
 
     def _landed(self, flight: Flight) -> None:
         self._flight, self._refusals = None, 0
-        self._company = len(flight.calls) + len(flight.plan.served) + len(self._inbox)
-        self._trip_s = self._port.now() - flight.began_at
+        company = len(flight.calls) + len(flight.plan.served) + len(self._inbox)
+        self._answered.expect(company, self._port.now() - flight.began_at)
         assert self._state is not None
         flight.plan.apply(self._state)
         for owner_id, granted in flight.plan.served:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from .record import Record
 from .state import State
@@ -13,13 +14,10 @@ from .task import Add, Change, Task
 T = TypeVar("T")
 
 
-class Operation(Generic[T]):
+class Operation(Struct, Generic[T], eq=False):
     """Something to ask for, and what kind of answer it has."""
 
-    __slots__ = ()
 
-
-@dataclass(slots=True)
 class Update(Operation[list[Task]]):
     """Add, change and delete tasks, if all that is named exists and may be changed."""
 
@@ -30,7 +28,6 @@ class Update(Operation[list[Task]]):
     depends: tuple[int, ...] = ()
 
 
-@dataclass(slots=True)
 class Claim(Operation[Task | None]):
     """Own one available task of some groups for a while."""
 
@@ -40,7 +37,6 @@ class Claim(Operation[Task | None]):
     depends: tuple[int, ...] = ()
 
 
-@dataclass(slots=True)
 class Renew(Operation[Task]):
     """Own a task of one's own for longer."""
 
@@ -49,7 +45,6 @@ class Renew(Operation[Task]):
     for_ns: int
 
 
-@dataclass(slots=True)
 class Release(Operation[Task]):
     """Give a task of one's own back: unharmed, or with what went wrong."""
 
@@ -59,13 +54,11 @@ class Release(Operation[Task]):
     error: str | None = None
 
 
-@dataclass(slots=True)
 class Look(Operation[T]):
     """Look at the state; `see` gets it with the time, and changes nothing."""
 
     see: Callable[[State, int], T]
 
 
-@dataclass(slots=True)
 class Freeze(Operation[tuple[int, list[Record]]]):
     """Draw a line in the journal, and get records that stand for all above it."""
