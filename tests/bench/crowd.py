@@ -56,6 +56,15 @@ def counted(step: Callable[[], object], window: Window) -> int:
     return done
 
 
+async def counted_in_task(step: Callable[[], Awaitable[object]], window: Window) -> int:
+    """Repeat a step of a task until the window is over."""
+    done = 0
+    while not window.over:
+        await step()
+        done += window.counts
+    return done
+
+
 def timed(step: Callable[[], object], window: Window, *, between: Callable[[], object] = lambda: None) -> list[float]:
     """Repeat a step until the window is over and return how many ms each took; `between` is not timed."""
     took = []

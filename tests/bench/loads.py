@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
 
 from slotkeeper import Client
 
-from .crowd import Readings, Window, counted, in_tasks, in_threads, spread, timed
+from .crowd import Readings, Window, counted, counted_in_task, in_tasks, in_threads, spread, timed
 from .processes import Gate, in_processes
 from .semaphores import TOKENS, client_of, fresh, opened, owner
 
@@ -44,14 +44,15 @@ async def _tasks(url: str, seconds: float, crowd: Crowd) -> Readings:
     async with opened(url, crowd.tokens) as (client, name):
         window = Window.opening(seconds)
 
-        async def work(number: int) -> int:
-            mine, done = owner(number), 0
-            while not window.over:
-                hold = await (client.acquire if crowd.waits else client.try_acquire)(name, mine, lease_s=crowd.lease_s)
+        def work(number: int) -> Coroutine[None, None, int]:
+            mine, acquire = owner(number), client.acquire if crowd.waits else client.try_acquire
+
+            async def cycle() -> None:
+                hold = await acquire(name, mine, lease_s=crowd.lease_s)
                 assert hold is not None, "every client has a slot of its own"
                 await hold.release()
-                done += window.counts
-            return done
+
+            return counted_in_task(cycle, window)
 
         done = await in_tasks(crowd.clients, work)
     return {"cycles": sum(done) / window.seconds}

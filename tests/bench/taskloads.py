@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -30,7 +30,7 @@ from slotkeeper.taskstore.ports import ThreadsPort
 from slotkeeper.taskstore.record import Record, encode
 from slotkeeper.taskstore.remote import TaskClient
 
-from .crowd import Readings, Window, counted, in_tasks, in_threads
+from .crowd import Readings, Window, counted, counted_in_task, in_tasks, in_threads
 from .processes import Gate, in_processes
 
 DATA = bytes(100)
@@ -131,13 +131,14 @@ async def _in_store_tasks(journal: str, seconds: float, clients: int) -> Reading
     async with AsyncTaskStore(journal) as store:
         window = Window.opening(seconds)
 
-        async def work(number: int) -> int:
-            former, done = list[int](), 0
-            while not window.over:
+        def work(number: int) -> Coroutine[None, None, int]:
+            former = list[int]()
+
+            async def update() -> None:
                 (task,) = await store.update(f"owner {number}", adds=[Add(GROUP, DATA, after_s=600)], deletes=former)
                 former[:] = [task.id]
-                done += window.counts
-            return done
+
+            return counted_in_task(update, window)
 
         done = await in_tasks(clients, work)
     return {"rate": sum(done) / window.seconds}

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from eventually import until
 from lockrunner import CHILD, runner
-from terminals import CTRL_C, CTRL_Z, shell
+from terminals import CTRL_C, CTRL_Z, Terminal, shell
 
 from slotkeeper.cli.child import CommandNotExecutable, CommandNotFound, started
 
@@ -269,16 +269,21 @@ def test_on_a_terminal_the_command_gets_the_keys_and_a_script_around_us_the_end(
     assert os.WTERMSIG(terminal.status) == signal.SIGINT
 
 
+def stop_and_go_on(terminal: Terminal) -> None:
+    """Press Ctrl-Z, have the shell go on with what has stopped, and give it the word that it reads."""
+    terminal.press(CTRL_Z)
+    terminal.read("Stopped")
+    terminal.press("fg\n")
+    terminal.read("lockrunner")
+    terminal.press("hello\n")
+    terminal.read("got-hello")
+
+
 def test_ctrl_z_stops_us_with_the_command_and_fg_has_both_go_on() -> None:
     with shell(["-i"], {**os.environ, "PS1": "$ "}) as terminal:
         terminal.press(f"{RUN} sh -c 'echo rea''dy; read word; echo got-$word'\n")
         terminal.read("ready")
-        terminal.press(CTRL_Z)
-        terminal.read("Stopped")
-        terminal.press("fg\n")
-        terminal.read("lockrunner")
-        terminal.press("hello\n")
-        terminal.read("got-hello")
+        stop_and_go_on(terminal)
         terminal.read('"code": 0')
         terminal.press("exit\n")
         terminal.read()
@@ -297,12 +302,7 @@ def test_ctrl_z_in_the_moment_in_which_the_command_gets_the_terminal() -> None:
         run = "sleep 0.3; echo rea''dy; read word; echo got-$word"
         terminal.press(slowly_lent("(lend(*to), time.sleep(1))", run))
         terminal.read("ready")
-        terminal.press(CTRL_Z)
-        terminal.read("Stopped")
-        terminal.press("fg\n")
-        terminal.read("lockrunner")
-        terminal.press("hello\n")
-        terminal.read("got-hello")
+        stop_and_go_on(terminal)
         terminal.press("exit\n")
         terminal.read()
 
