@@ -86,7 +86,7 @@ class AsyncioPort(_Clock):
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._alarms: _Alarms | None = None  # of the loop, once there is one
+        self._alarms: _Alarms | None = None  # of the running loop
         self._finishing: set[asyncio.Task[None]] = set()
 
     async def read(self, table: Table, partition: Key, slices: tuple[Slice, ...], *, serial: bool) -> list[Row]:
@@ -118,7 +118,7 @@ class AsyncioPort(_Clock):
     def event(self) -> Event:
         """Return an event for tasks of this loop, which any thread may set."""
         loop = asyncio.get_running_loop()
-        if self._alarms is None:
+        if self._alarms is None or self._alarms.loop is not loop:
             self._alarms = _Alarms(loop)
         return _LoopEvent(loop, self._alarms)
 
@@ -215,7 +215,7 @@ class _Alarms:
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+        self.loop = loop
         self._shared: dict[int, set[asyncio.Future[bool]]] = {}
 
     async def wait(self, waiter: asyncio.Future[bool], seconds: float) -> bool:
@@ -223,12 +223,12 @@ class _Alarms:
         it was somebody else.
         """
         if seconds < 2 * SHARED_S:
-            timer = self._loop.call_later(seconds, _release, waiter, False)
+            timer = self.loop.call_later(seconds, _release, waiter, False)
             try:
                 return await waiter
             finally:
                 timer.cancel()
-        together = self._together(int((self._loop.time() + seconds) / SHARED_S))
+        together = self._together(int((self.loop.time() + seconds) / SHARED_S))
         together.add(waiter)
         try:
             return await waiter
@@ -239,7 +239,7 @@ class _Alarms:
         together = self._shared.get(tick)
         if together is None:
             together = self._shared[tick] = set()
-            self._loop.call_at(tick * SHARED_S, self._ring, tick)
+            self.loop.call_at(tick * SHARED_S, self._ring, tick)
         return together
 
     def _ring(self, tick: int) -> None:
