@@ -17,6 +17,7 @@ from ..database import (
     Batch,
     ClosedError,
     DatabaseError,
+    Outcome,
     Port,
     Refused,
     StatementRejected,
@@ -126,9 +127,18 @@ class Bucket:
                 else:
                     await self._take_off(call.deadline)
             await self._answered.wake_until_back()
-        except BaseException:
-            self._wanted = _Wanted()  # interrupted somewhere: what is known may be half of what happened
+        except BaseException:  # interrupted somewhere: what is known may be half of what happened
+            self._wanted = _Wanted()
+            if self._flight is not None and self._flight.pending is None:
+                self._flight.unsure = True  # its answer may be lost
+            if not self._is_on_its_way(call):
+                self._inbox.enter_again([call])
             raise
+
+    def _is_on_its_way(self, call: Call) -> bool:
+        """Tell whether a call is where somebody will come upon it. An interrupt may have caught it between two places."""
+        flying = self._flight is not None and call in self._flight.calls
+        return flying or _is_placed(call) or call in self._inbox
 
     def _is_idle(self, call: Call, now: float) -> bool:
         """Tell whether a caller that stands in line has nothing to do meanwhile."""
@@ -203,12 +213,13 @@ class Bucket:
         try:
             planned = plan(state, [call.asked(state) for call in calls], self._setting())
             self._send(planned, [calls[index] for index, _ in planned.after])
+            for index, answer in planned.at_once:
+                self._answer(calls[index], answer, state.as_of)
+            self._inbox.enter_again(calls[index] for index in reversed(planned.later))
         except BaseException:
-            self._inbox.enter_again(reversed(calls))
+            leaving = self._flight.calls if self._flight is not None else ()
+            self._inbox.enter_again(call for call in reversed(calls) if call not in leaving and not _is_placed(call))
             raise
-        for index, answer in planned.at_once:
-            self._answer(calls[index], answer, state.as_of)
-        self._inbox.enter_again(calls[index] for index in reversed(planned.later))
 
     def _fail_all(self, error: Exception) -> None:
         """Answer everybody who waits for the database now; those who stand in line go on doing so while that makes sense."""
@@ -266,20 +277,23 @@ class Bucket:
         if flight.pending is None and flight.is_for_nobody and not self._still_flies(flight):
             return
         try:
-            outcome = await flight.outcome(self._port, deadline)
+            outcome: Outcome | DatabaseError | None = await flight.outcome(self._port, deadline)
         except DatabaseError as error:
-            if flight.unsure:  # this attempt came to nothing, an earlier one is still open
-                flight.again_later(self._port.now(), self._dice(), answered=True)
-            elif isinstance(error, StatementRejected) and len(flight.calls) > 1:
-                self._part(flight)
-            else:
-                self._flight = None
-                for call in flight.calls:
-                    self._fail(call, error)
-            return
+            outcome = error
+        try:
+            self._take_in(flight, outcome)
+        except BaseException:  # Ctrl-C, at any line
+            self._lose_track(flight)
+            raise
+        if isinstance(outcome, Refused) and not flight.unsure:
+            await self._back_off(deadline)
+
+    def _take_in(self, flight: Flight, outcome: Outcome | DatabaseError | None) -> None:
         match outcome:
             case None:
                 return
+            case DatabaseError() as error:
+                self._failed(flight, error)
             case Applied() if flight.sent is flight.batch:
                 self._landed(flight)
             case Applied():
@@ -292,8 +306,28 @@ class Bucket:
             case Refused() as refused:
                 self._count_blocked(flight, refused)
                 self._lost(flight, refused)
-                if not flight.unsure:
-                    await self._back_off(deadline)
+
+    def _lose_track(self, flight: Flight) -> None:
+        """Go on from an interrupt that came while an answer was taken in: nobody knows how much of it was.
+
+        A batch that is still ours is sent again, and then its rows tell; of any other, its calls look for themselves.
+        """
+        flight.unsure = True
+        if self._flight is None:
+            self._lost(flight)
+        for call in flight.calls:
+            if call.done:
+                call.event.set()
+
+    def _failed(self, flight: Flight, error: DatabaseError) -> None:
+        if flight.unsure:  # this attempt came to nothing, an earlier one is still open
+            flight.again_later(self._port.now(), self._dice(), answered=True)
+        elif isinstance(error, StatementRejected) and len(flight.calls) > 1:
+            self._part(flight)
+        else:
+            self._flight = None
+            for call in flight.calls:
+                self._fail(call, error)
 
     def _still_flies(self, flight: Flight) -> bool:
         """Let a batch whose callers have all given up grant nothing any more. Tell whether it is still on its way."""
@@ -346,7 +380,7 @@ class Bucket:
                     call.stood = True
             for owner_id, granted in flight.plan.served:
                 self._line.note_tried(owner_id, (granted.token, granted.fence, granted.mark))
-        self._inbox.enter_again(call for call in reversed(flight.calls) if not call.done)
+        self._inbox.enter_again(call for call in reversed(flight.calls) if not _is_placed(call))
 
     def _corrected(self, flight: Flight, refused: Refused) -> bool:
         if self._state is None or self._refusals >= MOST_CORRECTIONS:
@@ -382,3 +416,8 @@ class Bucket:
             self._told.tell(answer)
         call.settle(answer)
         self._answered.add(call)
+
+
+def _is_placed(call: Call) -> bool:
+    """Tell whether a call is answered, or stands in line: nobody need plan it."""
+    return call.done or call.ticket is not None

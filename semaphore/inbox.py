@@ -27,9 +27,10 @@ class Inbox:
         self._calls.append(call)
 
     def enter_again(self, calls: Iterable[Call]) -> None:
-        """Put calls that were taken out back in, each before the others."""
+        """Put calls that were taken out back in, each before the others. One that is in already will be taken out once."""
         for call in calls:
             self._calls.appendleft(call)
+            call.claim.take()  # it may be free: only what is taken can be given
             call.claim.give()
 
     def claimed(self, told: Told) -> list[Call]:

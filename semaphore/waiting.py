@@ -51,8 +51,9 @@ class WaitingHere:
             self._looked_at = min(self._looked_at, seen_at)
             if not kept:  # nobody knows when its rows end
                 self._stay_at, self._kept_at = now, float("-inf")
+        self._calls[call.operation.owner_id] = calls = self._calls.get(call.operation.owner_id) or []
         call.ticket, call.stood = ticket, True
-        self._calls.setdefault(call.operation.owner_id, []).append(call)
+        calls.append(call)
 
     def serve(self, owner_id: str, granted: Granted) -> int:
         """Answer those who wait for an owner. Return how many there were."""
@@ -83,23 +84,29 @@ class WaitingHere:
         """Tell whether somebody wants to leave."""
         return bool(self._leaving)
 
-    def leavers(self) -> list[Call]:
-        """Take out those whose patience has ended, as calls that give the place up; others may still wait in it."""
-        leavers = []
+    def leavers(self) -> Iterator[Call]:
+        """Yield those whose patience has ended, as calls that give the place up; others may still wait in it.
+
+        Each stays noted here until it was taken over: an interrupt loses none.
+        """
         while self._leaving:
-            call = self._leaving.pop()
-            calls, operation = self._calls.get(call.operation.owner_id, []), call.operation
-            if call not in calls:
-                continue  # answered meanwhile, or asking again already
+            call = self._leaving[-1]
+            if not call.done and self._takes_leave(call):
+                yield call
+            self._leaving.remove(call)
+
+    def _takes_leave(self, call: Call) -> bool:
+        """Take a call out of the line, and tell whether there is anything left to ask for it."""
+        calls, operation = self._calls.get(call.operation.owner_id, []), call.operation
+        if call in calls:
             self._remove(call, calls)
-            if calls and not isinstance(operation, Acquire):
-                call.succeed(Cancelled(None))
-                continue  # its caller is gone, and others keep the place
-            if isinstance(operation, Acquire):
-                keep = Cancel(operation.owner_id, keep=True, lease_s=operation.lease_s)
-                call.operation = Acquire(operation.owner_id, operation.lease_s) if calls else keep
-            leavers.append(call)
-        return leavers
+        if calls and not isinstance(operation, Acquire):
+            call.succeed(Cancelled(None))  # its caller is gone, and others keep the place
+            return False
+        if isinstance(operation, Acquire):
+            keep = Cancel(operation.owner_id, keep=True, lease_s=operation.lease_s)
+            call.operation = Acquire(operation.owner_id, operation.lease_s) if calls else keep
+        return True
 
     def tend(self, state: State) -> list[Call]:
         """Compare with a new reading. Return the calls that must ask again, and those that keep the others' places."""

@@ -111,7 +111,8 @@ def running_nodes(database: str, count: int = 3, **settings: Any) -> Iterator[li
     """Run several nodes of one cluster; the first one speaks."""
     with ExitStack() as stack:
         nodes = [stack.enter_context(running_node(database, f"n{number + 1}", **settings)) for number in range(count)]
-        until(lambda: nodes[0].speaks)
+        until(lambda: any(node.speaks for node in nodes))
+        nodes.sort(key=lambda node: not node.speaks)  # a node that the machine held up may have lost its seat
         until(lambda: all(len(node.node.members.peers) >= count for node in nodes))
         yield nodes
 
