@@ -152,7 +152,8 @@ def test_long_waits_of_a_loop_share_an_alarm_and_end_no_earlier_than_asked(
 
         took = await asyncio.gather(*(wait() for _ in range(100)))
         assert min(took) >= 1.25
-        assert len([at for at in alarms if at % 0.5 == 0]) == 1  # beside one each for the last moment
+        shared = [at for at in alarms if at % 0.5 == 0]  # beside one each for the last moment
+        assert len(shared) in (1, 2)  # two, where some began behind the half second
 
     asyncio.run(waits())
 
