@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 # Most tests wait for a lease or for the database, not for a processor.
-WORKERS ?= 4
+WORKERS ?= 3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
