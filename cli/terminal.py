@@ -22,9 +22,9 @@ class Terminal:
         except OSError:
             self._opened = None
 
-    def lend(self, group: int) -> bool:
+    def lend(self, group: int) -> None:
         """Give the terminal to a group, if it is ours to give: not where we run behind another one."""
-        return self._pass(os.getpgrp(), group)
+        self._pass(os.getpgrp(), group)
 
     def take_back(self, group: int) -> bool:
         """Take the terminal back, if that group has it."""

@@ -30,8 +30,7 @@ class Answered:
 
     def wake_one(self) -> None:
         """Wake the next one, if there is one: another has come back."""
-        if self._calls:
-            self._wake(1)
+        self._wake(1)
 
     def wake_some(self) -> None:
         """Wake as many as go well together."""

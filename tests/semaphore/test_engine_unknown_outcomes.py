@@ -244,6 +244,7 @@ def shared() -> Iterator[tuple[Behind, Store]]:
 def hasty() -> Iterator[tuple[Behind, Store]]:
     """A server and a store for silence: the store waits only briefly."""
     with served() as behind, driven(behind, request_timeout_s=HASTY_S) as store:
+        store._session._default_timeout = BOUND_S  # for preparing, which is no part of the play
         yield behind, store
 
 
